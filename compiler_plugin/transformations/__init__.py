@@ -1,6 +1,6 @@
-"""Model transformations: the names that authors of extensions import.
+"""Model transformations: the classes and functions that authors of extensions import.
 
-A name's module is imported when the name is first used.
+Each class or function is imported from its module at the first use.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Turns graphs into a well-formed model again: the last step of all transformations.
+"""Completes the model after all transformations have run.
 
-The graphs are views of the model, so that few steps remain. The attributes of custom ops' nodes become options of
-the ops. Each result of the model becomes a separate tensor with its public name. Ops, and the metadata that refer
-to ops, get the order of execution. Constants with equal data share one buffer. Unused objects are removed, even if
-the input file had them.
+Transformations edit the model in place, so that few steps remain. The attributes of custom ops are written as
+their options. Each result of the model becomes a separate tensor with its public name. Ops are sorted into
+execution order, and metadata that refer to ops get the new positions. Constants with equal data share one buffer.
+Unused objects are removed, even if the input file had them.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _Kind: TypeAlias = tuple[Buffer, ElementType, tuple[int, ...], tuple[int, ...] |
 
 
 def emit(graph: Graph) -> None:
-    """Makes a subgraph well-formed after its transformations; `tidy` then completes the whole model.
+    """Completes one subgraph after its transformations; `tidy` then completes the whole model.
 
     Raises:
-      LiteRtError: If an op has no type, or attributes cannot be written; and the errors of `check_graph`.
+      LiteRtError: If an op has no type, or attributes cannot be written; also the errors of `check_graph`.
     """
     assert graph.stage is not Phase.FRONT
     for node in graph.known_nodes:
@@ -50,7 +50,7 @@ def emit(graph: Graph) -> None:
 
 
 def tidy(graphs: Sequence[Graph]) -> None:
-    """Lets equal constants share their data, and removes unused objects; the last step for a model.
+    """Lets equal constants share a buffer, and removes unused objects; call this last.
 
     Args:
       graphs: Graphs of all subgraphs of one model, after `emit`.
@@ -72,7 +72,7 @@ def tidy(graphs: Sequence[Graph]) -> None:
 
 
 def share_data(subgraphs: Iterable[Subgraph], buffers: Iterable[Buffer]) -> None:
-    """Stores equal data of subgraphs only once."""
+    """Lets constants with equal data share one buffer, in all given subgraphs."""
     tensors: dict[Buffer, list[Tensor]] = defaultdict(list)
     for subgraph in subgraphs:
         for tensor in subgraph.tensors:
@@ -106,9 +106,10 @@ def _write_control_dependencies(graph: Graph) -> None:
 
 
 def dump_model(graphs: Sequence[Graph], path: str) -> None:
-    """Writes a model between transformations to a file, and creates the folder; the graphs can still be changed.
+    """Writes a snapshot of a model to a file; the graphs can still be edited afterwards.
 
-    Types that are unknown in the front phase are VARIANT in the file. The parent of the folder must exist.
+    Element types that are unknown in the front phase are written as VARIANT. The folder is created if it is
+    missing, but its parent must exist.
     """
     make_folder(os.path.dirname(path))
     with ExitStack() as stack:

@@ -1,6 +1,6 @@
-"""Finds the counterparts of Model Optimizer names, for extensions that were written for the Model Optimizer.
+"""Finds the names in this project that replace names of OpenVINO's Model Optimizer, for its extensions.
 
-The guide `docs/transformations.md` has the same table for people.
+The guide `docs/transformations.md` has the same names as a table.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ NODE_NAMES: Mapping[str, str] = {
     "shape": "out_port(0).data.get_shape()",
     "value": "out_port(0).data.get_value()",
 }
-"""Counterparts of the Model Optimizer's attributes of nodes."""
+"""Expressions that replace the attributes of nodes in the Model Optimizer."""
 
 _PACKAGES = ("mo", "openvino", "extensions", "networkx")
-_PORTS = "Use ports: in_port(i), out_port(i), and get_source, get_destinations, connect of them."
+_PORTS = (
+    "Use node.in_port(i) and node.out_port(i), and their get_source, get_destinations and connect."
+)
 _NODES = "Use graph.nodes, a list of nodes without inputs and results, or graph.find_node(name)."
 GRAPH_NAMES: Mapping[str, str] = {
     **dict.fromkeys(
@@ -34,24 +36,24 @@ GRAPH_NAMES: Mapping[str, str] = {
     ),
     **dict.fromkeys(("node", "has_node_id", "get_node_id_by_name"), _NODES),
     "add_node": "Use graph.create_op, or create_node of the op's class.",
-    "unique_id": "Names and ids are made unique where they are taken.",
-    "remove_nodes_from": "Use graph.remove_node(node) for each; graph.clean_up() takes out what nobody reads.",
-    "erase_node": "Connect the readers to another port; graph.clean_up() then takes the node away.",
-    "get_data_nodes": "There are no data nodes: in_port(i).data has the shape and the value.",
+    "unique_id": "No call is needed: the graph makes names unique, and gives each node a unique id.",
+    "remove_nodes_from": "Call graph.remove_node(node) for each; graph.clean_up() removes ops without readers.",
+    "erase_node": "Connect the node's readers to another port; graph.clean_up() then removes the node.",
+    "get_data_nodes": "Graphs have no data nodes: node.in_port(i).data has the shape and the value of an input.",
     "pseudo_topological_sort": "Use graph.topological_sort().",
 }  # fmt: skip
-"""Counterparts of the Model Optimizer's attributes of graphs, including those of `networkx`, as sentences."""
+"""Sentences that say what replaces the attributes of graphs in the Model Optimizer and in `networkx`."""
 
 _OF_SHAPES = ("copy", "size", "shape", "tolist", "astype", "dtype", "prod")
 
 
 def find_counterpart(error: BaseException | None) -> str:
-    """Returns a sentence with the counterpart of a missing name; "" if no counterpart is known."""
+    """Returns a sentence that says what replaces a missing Model Optimizer name; "" if nothing does."""
     if isinstance(error, ModuleNotFoundError):
         if (error.name or "").partition(".")[0] in _PACKAGES:
             return (
                 f"The Model Optimizer's names are in {MODULE}: change the line to `from {MODULE} "
-                "import ...`. docs/transformations.md has the list."
+                "import ...`. docs/transformations.md lists the names."
             )
     elif isinstance(error, AttributeError):
         if isinstance(error.obj, tuple) and error.name in _OF_SHAPES:
@@ -61,4 +63,4 @@ def find_counterpart(error: BaseException | None) -> str:
     return ""
 
 
-_SHAPES = "Shapes and lists in attributes are tuples here: np.array(shape) makes an array."
+_SHAPES = "Shapes and list attributes are tuples; np.array(shape) converts a shape to an array."

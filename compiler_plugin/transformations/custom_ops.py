@@ -8,10 +8,10 @@
             Foo.update_node_stat(node, {"axis": options["axis"]})
             return True
 
-The first existing source of three describes a custom op: the mapping file, an extractor, an enabled class with the
-op's name. Without any of them, the node's attributes are the entries of the op's FlexBuffer; nodes of builtin
-operators have the fields of the schema as attributes. Options keep their bytes as long as no transformation
-changes them.
+Three sources can describe a custom op, in this order of priority: the mapping file, an extractor, an enabled class
+with the op's name. Without a description, the node's attributes are the entries of the op's FlexBuffer. The
+attributes of a builtin operator are the fields of its options in the schema. The bytes of the options stay the
+same unless a transformation changes an attribute.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from litert.model.raw_options import RawField, read_raw_fields, write_raw_fields
 
 
 class Extractor(ABC):
-    """Finds the attributes of ops with one name.
+    """Reads the attributes of all ops with one name from their options.
 
     Attributes:
-      op: Custom code, or the name of a builtin operator, whose nodes get additional attributes.
-      enabled: Whether the extractor is used; an op has at most one enabled extractor.
+      op: Custom code; or the name of a builtin operator, whose nodes then get additional attributes.
+      enabled: Whether the extractor is used; an op can have only one enabled extractor.
     """
 
     op: ClassVar[str] = ""
@@ -61,11 +61,11 @@ class Extractor(ABC):
         """Sets attributes of a node, usually with `update_node_stat` of the op's class.
 
         Args:
-          node: Node as in the file; the shapes of the outputs of ops are not known yet.
+          node: Node of the op, unchanged since the file was read; the shapes of its outputs are not known yet.
 
         Returns:
-          Whether all attributes are set; False leaves the node to the op's class if the class is enabled, and then
-          to the default (options by name).
+          Whether all attributes are set. After False, the enabled class of the op sets the attributes; without
+          such a class, the attributes are the entries of the FlexBuffer.
         """
 
 
@@ -83,7 +83,7 @@ def flexbuffer_options(node: Node) -> Mapping[str, Any]:
     raise LiteRtError(
         Status.INVALID_FLATBUFFER,
         f"the {len(node.custom_options)} bytes of options are not a FlexBuffer map",
-        hint="Read a C struct with raw_options and the fields of the struct.",
+        hint="If the options are a C struct, read them with raw_options and the fields of the struct.",
     )
 
 
@@ -97,7 +97,7 @@ def raw_options(node: Node, fields: Sequence[RawField]) -> Mapping[str, Any]:
 
 
 class OpLibrary:
-    """The descriptions of ops by extensions and by the mapping file."""
+    """The descriptions of ops in extensions and in the mapping file."""
 
     def __init__(
         self,
@@ -108,13 +108,14 @@ class OpLibrary:
         """Collects the descriptions of ops.
 
         Args:
-          classes: Classes of ops, each with a different name.
+          classes: Classes of ops, whose names must differ.
           extractors: Extractors, enabled or not.
           mapping: Declarations of the mapping file.
 
         Raises:
-          LiteRtError: ALREADY_EXISTS, if two ops have the same name, with both files; INVALID_ARGUMENT, if a class
-            has no name, or the name of a builtin operator; DYNAMIC_LOADING, if an extractor cannot be created.
+          LiteRtError: ALREADY_EXISTS, if two ops have the same name (the error names both files);
+            INVALID_ARGUMENT, if a class has no op name or has the name of a builtin operator; DYNAMIC_LOADING, if
+            an extractor cannot be created.
         """
         for cls in classes:
             _check_name(cls)
@@ -122,7 +123,7 @@ class OpLibrary:
         for kind in (classes, enabled):
             check_unique(
                 [(cls.op, f"{cls.__name__} of {extension_file(cls)}") for cls in kind],
-                "Rename one of the ops, or leave out a folder.",
+                "Rename one of the ops, or omit one of the folders.",
             )
         self._classes = {cls.op: cls for cls in classes}
         for extractor in enabled:
@@ -143,10 +144,10 @@ class OpLibrary:
             CLASSES.reset(token)
 
     def extract(self, graph: Graph) -> None:
-        """Gives the ops of a graph their attributes and definitions.
+        """Sets the attributes and definitions of the ops in a graph.
 
         Raises:
-          LiteRtError: If an extractor fails, with the op and the file of the extractor.
+          LiteRtError: If an extractor fails; the error names the op and the extractor's file.
         """
         for name in graph.op_names:
             if name in self._names:
@@ -154,11 +155,7 @@ class OpLibrary:
                     self._extract(name, node)
 
     def remember(self, node: Node) -> None:
-        """Remembers how a node is written; a copy of the op in a vendor's partition gets the same attributes.
-
-        The extractor of the copy expects the options of the input file, which may have another op name and other
-        options.
-        """
+        """Stores the attributes of a written node for copies of the op in a vendor's partition."""
         definition, op = node.op_definition, node.model_op
         if isinstance(definition, Op) and op is not None and op.custom_options is not None:
             self._written[op.custom_options] = definition, node.custom_attributes()
@@ -208,7 +205,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
         if name in DEFINITION:
             raise refused(
                 f"option '{name}' has the name of an attribute that every op has",
-                "Write an extractor that gives the option another name, and a record that "
+                "Write an extractor that renames the option, and an entry of backend_attrs that "
                 "restores the original name.",
             )
 
@@ -221,14 +218,14 @@ def _check_name(cls: type[Op] | type[Extractor]) -> None:
             Status.INVALID_ARGUMENT,
             f"the class's op is {cls.op!r:.100}",
             where,
-            'Say which: op = "Name".',
+            'Name the op of the class: op = "Name".',
         )
     if issubclass(cls, Op) and is_builtin(cls.op):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             f"'{cls.op}' is a builtin operator, which has its own class",
             where,
-            "Give your op another name; the op's `type` may be this name.",
+            "Give your op another name; only the op's `type` may be the name of a builtin operator.",
         )
 
 
@@ -240,8 +237,8 @@ def write_attributes(node: Node) -> None:
     if op_type is None:
         raise LiteRtError(
             Status.INVALID_IR_TYPE,
-            f"{node} exists only for transformations, as its type is None, and no transformation "
-            "has replaced the node",
+            f"{node} is an internal op, because its type is None, and no transformation has "
+            "replaced the node",
             describe_node(node),
             "Replace the node in a transformation, or give the node a type.",
         )
@@ -299,7 +296,9 @@ def _writing(node: Node, values: Mapping[str, Any]) -> Iterator[None]:
     except LiteRtError as error:
         hint = error.hint
         if not hint and any(isinstance(value, str) for value in values.values()):
-            hint = "Let backend_attrs give numbers, and lists of them: texts, as for XML, are not read here."
+            hint = (
+                "Let backend_attrs return numbers and lists of numbers: strings are not converted."
+            )
         raise LiteRtError(error.status, error.what, describe_node(node), hint) from error
 
 
@@ -344,6 +343,6 @@ def _read_record(record: object) -> tuple[str, Any]:
         if isinstance(source, str) or callable(source):
             return name, source
     raise refused(
-        f"{record!r:.100} is not an attribute record",
-        "Give a name, (name, function of the node), or (name, name of the attribute).",
+        f"{record!r:.100} cannot be an entry of backend_attrs",
+        "Write a name, a pair (name, function of the node), or a pair (name, name of the attribute).",
     )

@@ -1,4 +1,4 @@
-"""Tensors as nodes between ops, which `in_node` and `out_node` return after the front phase, as in MO.
+"""Data nodes as in the Model Optimizer: after the front phase, `in_node` and `out_node` return tensors as nodes.
 
     node.in_node(0).shape  # node.in_port(0).data.get_shape(), as an array
 
@@ -41,7 +41,7 @@ class _Port(Protocol):
 
 
 class DataNode:
-    """The tensor of an output port, as a node.
+    """A data node: the tensor of an output port as a node.
 
     Attributes:
       port: Output port of the tensor.
@@ -61,7 +61,7 @@ class DataNode:
 
     @property
     def shape(self) -> Any:
-        """The shape as an array; None if the shape is not known."""
+        """The tensor's shape as an array; None if the shape is not known."""
         return shape_array(self.port.data)
 
     @shape.setter
@@ -70,7 +70,7 @@ class DataNode:
 
     @property
     def value(self) -> Any:
-        """The value as an array if it depends only on constants; otherwise None."""
+        """The tensor's value as an array if it depends only on constants; otherwise None."""
         return self.port.data.get_value()
 
     @value.setter
@@ -82,7 +82,7 @@ class DataNode:
         return self.soft_get(name, None) is not None
 
     def soft_get(self, name: str, default: Any = "<UNKNOWN>") -> Any:
-        """Returns an attribute; the default if the tensor has no such attribute."""
+        """Returns an attribute of the tensor; returns `default` if the attribute is missing."""
         return getattr(self, name) if name in _ATTRIBUTES else default
 
     def __getitem__(self, name: str) -> Any:
@@ -91,7 +91,7 @@ class DataNode:
         return getattr(self, name)
 
     def in_nodes(self) -> dict[int, Any]:
-        """Returns the op that writes the tensor, as the value for key 0."""
+        """Returns a dictionary whose key 0 has the op that writes the tensor."""
         return {0: self.port.node}
 
     def in_node(self, index: int = 0) -> Any:
@@ -99,11 +99,11 @@ class DataNode:
         return self._pick(self.in_nodes(), index, "in_node")
 
     def out_nodes(self) -> dict[int, Any]:
-        """Returns the ops and results that read the tensor, numbered from 0."""
+        """Returns a dictionary of the ops and results that read the tensor; the keys count from 0."""
         return dict(enumerate(reader.node for reader in self.port.get_destinations()))
 
     def out_node(self, index: int = 0) -> Any:
-        """Returns one op or result that reads the tensor."""
+        """Returns the op or result with the given number among the readers of the tensor."""
         return self._pick(self.out_nodes(), index, "out_node")
 
     def __eq__(self, other: object) -> bool:
@@ -123,7 +123,7 @@ class DataNode:
 
 
 def shape_array(data: _Data) -> Array | None:
-    """Converts a shape to an array, which the Model Optimizer's code indexes by lists; None if unknown."""
+    """Converts a shape to an array, which Model Optimizer code can index by lists; None stays None."""
     import numpy as np  # here: most transformations need none
 
     shape = data.get_shape()
@@ -131,9 +131,9 @@ def shape_array(data: _Data) -> Array | None:
 
 
 def several_readers(port: _Port) -> LiteRtError:
-    """Returns the error of `out_node` for a port that is not read by exactly one node."""
+    """Returns an error for `out_node` if a port does not have exactly one reader."""
     count = len(port.get_destinations())
     return refused(
         f"{port} has {count or 'no'} readers",
-        "Use out_port(i).get_destinations(), and the nodes of these ports.",
+        "Call out_port(i).get_destinations(), and use the nodes of the returned ports.",
     )

@@ -1,13 +1,13 @@
-"""Patterns in the form of the Model Optimizer: `pattern()` with named nodes, and edges between them.
+"""Patterns in the form of the Model Optimizer: `pattern()` returns named nodes and the edges between them.
 
     dict(
         nodes=[("mul", dict(op="MUL")), ("sigmoid", dict(op="LOGISTIC"))],
         edges=[("sigmoid", "mul", {"in": 1})],
     )
 
-These patterns become patterns of `pattern.py`, whose matcher finds them. As in the Model Optimizer, each name of a
-match stands for a different node, and the nodes of a match have no edges between them except the pattern's. A node
-of kind `data` is the tensor between two ops, or an input of the pattern.
+These patterns are converted to patterns of `pattern.py`. As in the Model Optimizer, each name in a pattern matches
+a different node, and the matched nodes must not have additional edges between them. A node of kind `data` is the
+tensor between two ops, or an input of the pattern.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from litert.core.status import Status
 from litert.core.suggestion import did_you_mean
 
 Found: TypeAlias = "dict[str, Node | DataNode]"
-"""A match: the node for each name of a pattern."""
+"""A match: maps each name in the pattern to its node."""
 
 _DATA = "data"
 
 
 class Edge(NamedTuple):
-    """An edge: one op reads the output of another op, optionally with the input and the output index."""
+    """An edge of a pattern: one op reads an output of another op. Input index and output index are optional."""
 
     source: str
     reader: str
@@ -47,9 +47,9 @@ class EdgePattern:
     """A checked pattern.
 
     Attributes:
-      nodes: Attributes of each node, by name of the node; values may be conditions.
-      edges: Edges between ops, and from data nodes outside the pattern.
-      data: For each data node that an op of the pattern writes, the op and the index of its output.
+      nodes: Attributes that each node must have, by node name; a value may also be a condition.
+      edges: Edges between ops, and edges from data nodes that no op of the pattern writes.
+      data: Op and output index for each data node that an op of the pattern writes.
     """
 
     nodes: Mapping[str, Mapping[str, Any]]
@@ -63,7 +63,7 @@ class EdgePattern:
         return [name for name in names if isinstance(name, str)]
 
     def find_matches(self, graph: Graph) -> Iterator[Found]:
-        """Finds matches, at most one for each op that ends the pattern; the graph may change between matches."""
+        """Yields at most one match for each last op of the pattern; the graph may change between matches."""
         if not set(self.ops) <= {*graph.op_names, *ENDS}:
             return
         roots = self._make_patterns(graph)
@@ -141,7 +141,7 @@ class EdgePattern:
 
 
 class EdgeMatch(parts.Match):
-    """A match for an op whose inputs are given by edges; an edge without an index fits any input."""
+    """Pattern for an op whose inputs are given as edges; an edge without an index matches any input."""
 
     __slots__ = ("edges",)
 
@@ -158,7 +158,7 @@ class EdgeMatch(parts.Match):
         self.output = None
 
     def find_orders(self, op: str, ports: Sequence[OutPort | None]) -> Sequence[parts.Order]:
-        """Returns all assignments of edges to inputs that read these ports."""
+        """Returns all possible assignments of edges to the inputs of an op; `ports` are what the inputs read."""
         orders = []
         fixed = {edge.in_port for _, edge in self.edges}
         free = [index for index in range(len(ports)) if index not in fixed]
@@ -180,7 +180,7 @@ def read_edge_pattern(given: object) -> EdgePattern:
       LiteRtError: INVALID_TRANSFORMATION, if the value is not a pattern.
     """
     if not isinstance(given, Mapping) or not {"nodes", "edges"} <= given.keys():
-        raise _bad(f"pattern() gives {given!r:.100}", "Return dict(nodes=[...], edges=[...]).")
+        raise _bad(f"pattern() returns {given!r:.100}", "Return dict(nodes=[...], edges=[...]).")
     nodes: dict[str, Mapping[str, Any]] = {}
     for entry in given["nodes"]:
         name, attributes = (*entry, {})[:2] if isinstance(entry, tuple | list) else (entry, None)
@@ -196,8 +196,8 @@ def read_edge_pattern(given: object) -> EdgePattern:
         if edge.reader in is_data:
             if edge.reader in data or edge.source in is_data:
                 raise _bad(
-                    f"'{edge.reader}' is a data node, and only one op can write it",
-                    "Let only one op write it.",
+                    f"the edges into data node '{edge.reader}' do not come from exactly one op",
+                    "Let exactly one op write the data node.",
                 )
             data[edge.reader] = edge.source, edge.out_port
     between: list[Edge] = []
@@ -231,7 +231,7 @@ def _read_edge(entry: Any, nodes: Mapping[str, object]) -> Edge:
         ports = {"in": ports}
     if unknown := ports.keys() - {"in", "out"}:
         raise _bad(
-            f"edge {entry!r:.100}: an edge has no attribute {unknown}",
+            f"edge {entry!r:.100} has the unknown attribute {unknown}",
             "Edges have the attributes 'in' and 'out'.",
         )
     return Edge(source, reader, ports.get("in"), ports.get("out"))

@@ -1,4 +1,4 @@
-"""Edits a model as graphs, for scripts and for tests of transformations."""
+"""Opens a model as graphs, so that scripts and tests of transformations can edit it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from litert.model.graph import Model
 def edit_model(
     model: Model, extensions: Sequence[str] = (), stage: Phase = Phase.MIDDLE
 ) -> Iterator[list[Graph]]:
-    """Opens the subgraphs of a model as graphs to read and edit. The end of the block makes the model valid again.
+    """Opens the subgraphs of a model as graphs; the end of the `with` block completes and checks the model.
 
         with read_model("model.tflite") as model:
             with edit_model(model) as (graph,):
@@ -28,16 +28,15 @@ def edit_model(
 
     Args:
       model: Model to edit. After an error, the model must not be used.
-      extensions: Folders of extensions whose ops and extractors the graphs use. Transformations in these folders
-        do not run.
-      stage: Phase that the graphs are in during the block.
+      extensions: Extension folders. The graphs use the ops and extractors in these folders, but no transformations
+        run.
+      stage: Phase of the graphs within the block.
 
     Yields:
       A graph for each subgraph of the model, in the model's order.
 
     Raises:
-      LiteRtError: The error of a folder that cannot be loaded; at the end of the block, the error of a graph that
-        is not valid.
+      LiteRtError: If an extension folder cannot be loaded; at the end of the block, if a graph is not valid.
     """
     found = load_extensions(extensions)
     ops = OpLibrary(found.ops, found.extractors)

@@ -1,4 +1,4 @@
-"""Calls functions of an extension for one op; errors name the op, the function and the file."""
+"""Calls functions of extensions, with errors that name the op, the function and the extension's file."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from litert.host.extensions import find_place
 def extension_call(
     function: str, file: str, node: Node, status: Status = Status.INVALID_TRANSFORMATION
 ) -> Iterator[None]:
-    """Wraps a call of an extension's function, such as `SoftMax.infer`, for a node; `file` may be "".
+    """Adds op, function name and file to errors in an extension's function such as `SoftMax.infer`.
 
-    Any exception except KeyboardInterrupt becomes an error with the line in the file. `status` is the status for
-    exceptions that are not a `LiteRtError`.
+    Every exception except KeyboardInterrupt becomes a LiteRtError that names the line in the extension's file.
+    `status` is the status for exceptions that are not a `LiteRtError`. `file` may be "".
     """
     try:
         yield
@@ -46,6 +46,6 @@ def extension_file(cls: type) -> str:
 
 
 def describe_node(node: Node) -> str:
-    """Describes an op for messages, with the file that defines the op."""
+    """Describes an op in error messages, with the file that defines the op."""
     source = node.graph.model.source
     return f"op {node}{f' of {source.path}' if source else ''}"

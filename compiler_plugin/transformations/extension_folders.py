@@ -1,10 +1,9 @@
 """Loads extension folders, with Python files in `ops/`, `front/`, `front/tflite/`, `middle/` and `back/`.
 
-Extensions need no registration: the loader uses the classes that a file defines and that are derived from a kind
-of extension.
-Files and classes whose names begin with `_` are helpers, and are not loaded as extensions. A folder is one
-package, so `from ..ops.my_op import MyOp` works in `front/my_replacement.py`. The transformations that come with
-this project load the same way.
+Extensions need no registration: the loader finds the classes in a file that derive from `Transformation`, `Op` or
+`Extractor`. Files and classes whose names begin with `_` are helpers, and are not loaded as extensions. Each
+extension folder is a Python package: `from ..ops.my_op import MyOp` works in `front/my_replacement.py`. The
+built-in transformations are loaded in the same way.
 """
 
 from __future__ import annotations
@@ -46,13 +45,13 @@ _METHODS = (
 
 @dataclass(frozen=True, slots=True)
 class ExtensionOrigin:
-    """The origin of an extension.
+    """The file, folder and phase that an extension comes from.
 
     Attributes:
-      phase: Phase of the extension's folder; None for `ops`.
+      phase: Phase that the extension's subfolder belongs to; None for the subfolder `ops`.
       path: Path of the extension's file; for builtin extensions, the path within the package.
       folder: Extension folder that contains the file.
-      is_builtin: Whether the extension comes with this project.
+      is_builtin: Whether the extension is built in.
     """
 
     phase: Phase | None
@@ -63,7 +62,7 @@ class ExtensionOrigin:
 
 @dataclass(frozen=True, slots=True)
 class LoadedTransformation:
-    """A transformation, created by its class without arguments, with its origin."""
+    """An instance of a transformation class, and the file that the class comes from."""
 
     transformation: Transformation
     origin: ExtensionOrigin
@@ -75,19 +74,19 @@ class LoadedTransformation:
 
     @property
     def phase(self) -> Phase:
-        """The phase of the transformation's folder."""
+        """The phase of the transformation, which its folder determines."""
         assert self.origin.phase is not None  # as loading has checked
         return self.origin.phase
 
 
 @dataclass(frozen=True, slots=True)
 class Extensions:
-    """The extensions in some folders.
+    """The extensions that were loaded from some folders.
 
     Attributes:
-      transformations: Transformations with different names.
-      ops, extractors: Classes for an `OpLibrary`.
-      notes: Sentences about files and classes that were not loaded.
+      transformations: Transformations, whose names differ.
+      ops, extractors: Classes of ops, for an `OpLibrary`.
+      notes: Sentences for the report about files and classes that were ignored.
     """
 
     transformations: list[LoadedTransformation] = field(default_factory=list)
@@ -97,11 +96,11 @@ class Extensions:
 
 
 def load_extensions(folders: Sequence[str]) -> Extensions:
-    """Loads the transformations of this project, and then the user's folders, each folder once.
+    """Loads the built-in transformations and then the extensions in the user's folders.
 
     Raises:
-      LiteRtError: NOT_FOUND, if a folder does not exist or contains no part of an extension; DYNAMIC_LOADING, if a
-        file cannot be imported or a class cannot be used; ALREADY_EXISTS, if two extensions have the same name.
+      LiteRtError: NOT_FOUND, if a folder does not exist or contains no extensions; DYNAMIC_LOADING, if a file
+        cannot be imported or a class cannot be used; ALREADY_EXISTS, if two extensions have the same name.
     """
     found = Extensions()
     ours = os.path.join(os.path.dirname(__file__), "builtin")
@@ -121,22 +120,22 @@ def load_extensions(folders: Sequence[str]) -> Extensions:
 
 
 def check_names(loaded: Sequence[LoadedTransformation]) -> None:
-    """Refuses a name that two transformations have, or that stands for a group in `--transformations`."""
-    reserved = [(word, "--transformations, where it stands for many") for word in RESERVED]
+    """Refuses a transformation whose name is taken, or has a special meaning in `--transformations` like `all`."""
+    reserved = [(word, "--transformations, where this name selects a group") for word in RESERVED]
     check_unique(
         reserved + [(item.name, item.origin.path) for item in loaded],
-        "Rename one of them, or leave one out.",
+        "Rename or omit one of them.",
     )
 
 
 def _check_parts(folder: str) -> Iterator[str]:
-    """What of a folder is left alone, in sentences; refuses a folder that holds no part of an extension."""
+    """Yields sentences about the ignored parts of a folder; refuses a folder without subfolders for extensions."""
     if not any(os.path.isdir(os.path.join(folder, part)) for part in _FOLDERS):
         raise LiteRtError(
             Status.NOT_FOUND,
-            "no folder of extensions: none of ops, front, middle and back is in it",
+            "not an extension folder: it has no subfolder ops, front, middle or back",
             folder,
-            "Put transformations into front, middle or back, the phase that they are for.",
+            "Put each transformation into the subfolder of its phase: front, middle or back.",
         )
     for parent in ("", *_FOLDERS):
         for name in sorted(_list(os.path.join(folder, parent))):
@@ -145,8 +144,8 @@ def _check_parts(folder: str) -> Iterator[str]:
             if name[0] in "._" or is_part or not os.path.isdir(path):
                 continue
             if any(entry.endswith(".py") for entry in _list(path)):
-                of = "another framework's" if parent == "front" else "no part of an extension"
-                yield f"{path} was left alone: it is {of}"
+                of = "for another framework" if parent == "front" else "not part of an extension"
+                yield f"{path} was ignored: it is {of}"
 
 
 def _load_folder(folder: str, package: str, found: Extensions) -> None:
@@ -160,16 +159,17 @@ def _load_folder(folder: str, package: str, found: Extensions) -> None:
             if not stem.isidentifier():
                 raise LiteRtError(
                     Status.DYNAMIC_LOADING,
-                    f"'{name}' is no name of a module",
+                    f"'{name}' is not the name of a Python module",
                     path,
-                    "Rename it: letters, digits and underscores, and no digit in front.",
+                    "Rename the file: use letters, digits and underscores, and no digit at the "
+                    "beginning.",
                 )
             is_builtin = package == _PACKAGE
             shown = f"builtin/{part}/{name}" if is_builtin else path
             module = _load_module(f"{package}.{part.replace('/', '.')}.{stem}", path, folder)
             origin = ExtensionOrigin(phase, shown, folder, is_builtin)
             if not _take_extensions(module, origin, found):
-                found.notes.append(f"{shown} holds no extension")
+                found.notes.append(f"{shown} contains no extension")
 
 
 def _load_module(name: str, path: str, folder: str) -> ModuleType:
@@ -229,11 +229,10 @@ def _check_helper(cls: type, origin: ExtensionOrigin) -> None:
     if method:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"{cls.__name__} has {method}, and is made from no kind of extension",
+            f"{cls.__name__} has {method}, but is not derived from a class of extensions",
             origin.path,
-            "Derive it from the class of compiler_plugin.transformations that has this method; "
-            "the names of "
-            "helpers begin with an underscore.",
+            "Derive it from the class of compiler_plugin.transformations that has this method, or "
+            "begin the name of a helper class with an underscore.",
         )
 
 
@@ -242,16 +241,16 @@ def _check_place(cls: type, origin: ExtensionOrigin) -> None:
     what = hint = ""
     if inspect.isabstract(cls):
         what = f"{cls.__name__} lacks {', '.join(sorted(getattr(cls, '__abstractmethods__', ())))}"
-        hint = "Write it; the name of a class that others are made from begins with an underscore."
+        hint = "Define what is missing, or begin the name of a base class with an underscore."
     elif issubclass(cls, Transformation) and origin.phase is None:
-        what = f"{cls.__name__} is a transformation, and lies in no phase's folder"
-        hint = "Put it into front, middle or back."
+        what = f"{cls.__name__} is a transformation, but its file is not in the folder of a phase"
+        hint = "Move the file to front, middle or back."
     elif issubclass(cls, Transformation) and cls.phase not in (None, origin.phase):
-        what = f"{cls.__name__} is of the {cls.phase.value} phase, and does not lie in {cls.phase.value}"
-        hint = f"Put it into {cls.phase.value}, or derive it from the class of another phase."
+        what = f"{cls.__name__} is for the {cls.phase.value} phase, but its file is not in {cls.phase.value}"
+        hint = f"Move the file to {cls.phase.value}, or derive the class from the base class of another phase."
     elif issubclass(cls, Extractor) and origin.phase is not Phase.FRONT:
-        what = f"{cls.__name__} is an extractor, and does not lie in front"
-        hint = "Put it into front/tflite: attributes are found before the front phase."
+        what = f"{cls.__name__} is an extractor, but its file is not in front"
+        hint = "Move the file to front/tflite: extractors run before the front phase."
     if what:
         raise LiteRtError(Status.DYNAMIC_LOADING, what, origin.path, hint)
 
@@ -265,7 +264,7 @@ def _create_transformation(cls: type[Transformation], origin: ExtensionOrigin) -
         if not isinstance(conditions, (list, tuple)) or not all(map(callable, conditions)):
             raise refused(
                 f"graph_condition of {cls.__name__} is {conditions!r:.60}",
-                "It is a list of functions of the graph: [lambda graph: graph.static_shape].",
+                "Make it a list of functions of the graph: [lambda graph: graph.static_shape].",
             )
     except LiteRtError as error:
         raise LiteRtError(error.status, error.what, origin.path, error.hint) from error

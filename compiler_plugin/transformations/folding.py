@@ -1,7 +1,7 @@
 """Replaces ops that depend only on constants by constants, with values from the kernels of stock LiteRT.
 
-One run of stock LiteRT computes all folded ops of a graph. A limit applies to the bytes that the constants may
-add: an op with a too large result stays, and its inputs are folded instead.
+One run of stock LiteRT computes all folded ops of a graph. The size that folding may add to the file is limited:
+if the result of an op is too large, the op stays, and its inputs are folded instead.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _LOG = logging.getLogger(__name__)
 
 
 def fold(graph: Graph, nodes: Sequence[Node], is_candidate: Callable[[Op], bool]) -> int:
-    """Folds ops whose inputs are constant or become constant; returns the number of folded and thereby unused ops.
+    """Folds ops whose inputs are constant or become constant; returns the number of removed ops.
 
-    Results of the model stay outputs of ops, because delegates do not accept constants as results. Sparse
-    constants stay sparse for kernels that exploit sparsity; only DENSIFY itself is folded.
-    Nodes must be in an order of execution; the last nodes are the first to use the graph's `fold_limit`, which
-    shrinks by the added bytes.
+    Ops that write results of the model are not folded, because delegates do not accept constants as results.
+    Sparse constants stay sparse for kernels that exploit sparsity; only DENSIFY itself is folded. The nodes must
+    be in execution order. The last nodes are folded first, until the graph's `fold_limit` is used up; `fold_limit`
+    then shrinks by the number of added bytes.
     """
     foldable: dict[Op, Node] = {}
     shapes: dict[Tensor, Array] = {}

@@ -1,7 +1,8 @@
-"""Handles ops that stock LiteRT cannot infer: a user's op infers its outputs, other ops keep the file's types.
+"""Infers ops that stock LiteRT cannot infer, from their `infer` or from the types in the file.
 
-A user's op has functions that set the shapes, values and types of its node's outputs. The types in the file hold
-while an op's inputs are as in the file; a new op uses the types of the op that it replaces.
+The functions of a user-defined op set the shapes, values and types of its outputs. An op without such functions
+keeps the output types in the file as long as the types of its inputs do not change; a new op takes the types of
+the op that it replaces.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ TensorType: TypeAlias = "tuple[Shape, Shape, ElementType]"
 
 
 def input_types(op: Op) -> list[TensorType | None]:
-    """Returns the known types of an op's inputs."""
+    """Returns the type of each input of an op, as `tensor_type` does."""
     return [None if tensor is None else tensor_type(tensor) for tensor in op.inputs]
 
 
 def check_input_types(node: Node, before: Sequence[TensorType | None], is_static: bool) -> None:
-    """Refuses an op that cannot be inferred if its inputs differ from those in the file.
+    """Refuses an op that cannot be inferred if its input types differ from the file's.
 
-    In a static graph, unknown dimensions have the values that the interpreter starts with.
+    In a graph with static shapes, unknown dimensions have the interpreter's initial sizes.
     """
     for index, (old, tensor) in enumerate(zip(before, node.input_tensors, strict=False)):
         new = None if tensor is None else tensor_type(tensor)
@@ -47,9 +48,9 @@ def check_input_types(node: Node, before: Sequence[TensorType | None], is_static
 def try_sizes(
     graph: InferredGraph, node: Node, probes: Iterable[ShapeProbe]
 ) -> dict[ShapeProbe, list[Shape | None]]:
-    """Returns the shapes that a user's op infers for each trial size of the unknown dimensions.
+    """Calls the `infer` of a user-defined op with trial sizes for unknown dimensions; returns output shapes.
 
-    The result is empty if the op's inputs have no unknown dimension, or the op has no `infer`.
+    The returned dictionary is empty if the op's inputs have no unknown dimension, or the op has no `infer`.
     """
     tensors = [t for t in node.input_tensors if t is not None and has_unknown(t)]
     inputs = {t: (t.shape, t.shape_signature) for t in tensors}
@@ -74,7 +75,7 @@ def try_sizes(
 
 
 def tensor_type(tensor: Tensor) -> TensorType:
-    """Returns the known type of a tensor: shape, shape with unknown dimensions, element type."""
+    """Returns what is known about a tensor's type: shape, shape with unknown dimensions, element type."""
     return tensor.shape, tensor.shape_signature or tensor.shape, tensor.element_type
 
 
@@ -85,14 +86,14 @@ def _unknown_op(
         return "none" if known is None else f"{known[2].name} {list(known[1])}"
 
     return refused(
-        f"the shapes of {node} cannot be inferred: its input {index} is {text(new)}, and was "
-        f"{text(old)}",
-        "Give the op an `infer` in an extension's ops folder, or shapes in a mapping file.",
+        f"the shapes of {node} cannot be inferred: its input {index} is {text(new)}, but in the file it "
+        f"was {text(old)}",
+        "Define `infer` of the op in an extension's ops folder, or the op's shapes in a mapping file.",
     )
 
 
 def find_infer(node: Node, name: str = "infer") -> Infer | None:
-    """Returns the function for a node's shapes (`infer`) or types (`type_infer`), the node's own or the op's."""
+    """Returns the node's function `name` (`infer` or `type_infer`), or else that function of its op class."""
     found = node.soft_get(name)
     if callable(found):
         function: Infer = found
@@ -104,14 +105,14 @@ def find_infer(node: Node, name: str = "infer") -> Infer | None:
 
 
 def infer_by_definition(graph: InferredGraph, node: Node) -> bool:
-    """Lets a user's op set types, shapes and values of a node's outputs; an op without `infer` sets only types.
+    """Calls `infer` and `type_infer` of a user-defined op; without `infer`, only types are set.
 
     Returns:
       Whether the op has an `infer`.
 
     Raises:
-      LiteRtError: The errors of the op's functions, with their file; SHAPE_INFERENCE_FAILED, for other exceptions,
-        and for an output without a shape.
+      LiteRtError: The errors of the op's functions, with the file of the function; SHAPE_INFERENCE_FAILED, if a
+        function raises another exception, or sets no shape for an output.
     """
     infer, type_infer = find_infer(node), find_infer(node, "type_infer")
     if infer is None and type_infer is None and node.op_definition is None:
@@ -131,7 +132,7 @@ def infer_by_definition(graph: InferredGraph, node: Node) -> bool:
                     f"no shape was set for {port}",
                     hint=(
                         "Set the shape: node.out_port(0).data.set_shape([-1, 8]), with -1 for a "
-                        "dimension that is known only in a run."
+                        "dimension that is known only at run time."
                     ),
                 )
     return True

@@ -1,8 +1,8 @@
-"""The graph that transformations edit: a view of one subgraph of the model, as nodes, ports and connections.
+"""The graph that transformations edit: nodes, ports and connections for one subgraph of the model.
 
-An edit changes the model's ops and tensors. Ops and tensors that no edit touches keep their names, quantization,
-signatures and bytes. Invalid edits are refused before anything changes; the whole graph is checked after each
-transformation.
+Each edit directly changes the ops and tensors of the model. Ops and tensors that no edit touches keep their names,
+quantization, signatures and bytes. Invalid edits are refused before anything changes; the whole graph is checked
+after each transformation.
 
     conv = graph.get_op_nodes(op="CONV_2D")[0]
     relu = graph.create_op("RELU", [conv])
@@ -41,20 +41,20 @@ class KnownOps(Protocol):
     """Describes custom ops; `OpLibrary` in `custom_ops.py` implements this interface."""
 
     def extract(self, graph: Graph) -> None:
-        """Gives the ops of a graph their attributes and definitions."""
+        """Sets the attributes and definitions of the ops in a graph."""
 
     def remember(self, node: Node) -> None:
-        """Remembers how a node is written."""
+        """Stores the attributes of a written node for copies of the op."""
 
 
 class Graph(InferredGraph):
     """A graph of one subgraph of a model, for reading and editing.
 
     Attributes:
-      ops: Descriptions of the user's ops; None if there are none.
+      ops: Descriptions of user-defined ops; None if there are none.
       fold_limit: Number of bytes that constant folding may still add to the file.
-      creation_count: Number of created ops.
-      made_constants: Constants that were added.
+      creation_count: Number of ops that were created so far.
+      made_constants: Constants that were added to the graph.
     """
 
     def __init__(
@@ -95,25 +95,25 @@ class Graph(InferredGraph):
         is_custom: bool = False,
         node_id: str = "",
     ) -> Node:
-        """Adds an op, connected to its inputs; shapes and types of its outputs are inferred.
+        """Adds an op and connects it to its inputs; output shapes and types are inferred.
 
         Args:
           op: Name of a builtin operator in the schema (`CONV_2D`), or a custom code.
           inputs: For each input, an output port, a node (its output 0), a node with an output index, an array or
-            number (a new constant; plain numbers become float32 or int32), or None for an optional input that is
-            left out.
-          attributes: Options of a builtin op, with enums by name; FlexBuffer entries of a custom op. Options that
-            are left out have the schema's defaults, except that strides are 1, and the output type of SHAPE and
-            ARG_MAX is INT32.
+            number (a new constant; plain numbers become float32 or int32), or None for an omitted optional input.
+          attributes: Options of a builtin op, with enums by name; FlexBuffer entries of a custom op. Omitted
+            options have the schema's defaults, except that strides are 1, and the output type of SHAPE and ARG_MAX
+            is INT32.
           name: Name of the first output tensor.
-          outputs: Number of output ports; by default the builtin operator's number, and 1 for a custom op.
+          outputs: Number of output ports; by default the usual number for a builtin operator, and 1 for a custom
+            op.
           version: Version of the operator.
           is_custom: Whether `op` is a custom code.
-          node_id: Id of the node, which must differ from all ids and names in the graph; also the default of
-            `name`.
+          node_id: Id of the node, which must differ from all ids and names in the graph. The id is also the
+            default for `name`.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if an operator, option or input is not possible.
+          LiteRtError: INVALID_ARGUMENT, if the operator, an option or an input is not valid.
         """
         self.check_editable()
         number, options, count = check_request(
@@ -159,9 +159,9 @@ class Graph(InferredGraph):
         """Adds a constant.
 
         Args:
-          value: Array, number, list or texts; or bytes as in a file, which need `element_type` and `shape`. If
-            neither the value nor `element_type` gives a type, whole numbers become int32 and other numbers
-            float32.
+          value: Array, number, list or strings; or the raw bytes of the data, which need `element_type` and
+            `shape`. If neither the value nor `element_type` gives a type, whole numbers become int32 and other
+            numbers float32.
           name: Name of the constant's tensor; the graph appends a number if the name is in use.
           element_type: Type of the elements.
           quantization: Quantization of the elements.
@@ -180,7 +180,7 @@ class Graph(InferredGraph):
         element_type: ElementType = ElementType.NONE,
         quantization: Quantization | None = None,
     ) -> Tensor:
-        """Creates a tensor of unknown shape for a node; a name that is in use gets a number."""
+        """Creates a tensor of unknown shape for a node; a number is appended to a name that is in use."""
         tensor = Tensor(
             self.unique_name(name), element_type, (), self.model.buffers[0], quantization
         )
@@ -193,11 +193,11 @@ class Graph(InferredGraph):
         return self._names.find_free(base)
 
     def replace_node(self, old: Node, new: Node) -> None:
-        """Replaces an op by another op, which gets the old op's outputs with names, quantization and readers.
+        """Replaces an op by another op, which takes over the output tensors: names, quantization and readers.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if a node is not an op of this graph, or the new op reads the old op's
-            results or has fewer outputs than are read.
+          LiteRtError: INVALID_ARGUMENT, if a node is not an op of this graph, the new op reads results of the old
+            op, or the new op lacks an output of the old op that has readers.
         """
         for node in (old, new):
             self._check_own(node)
@@ -206,7 +206,7 @@ class Graph(InferredGraph):
             raise refused(f"{new} cannot replace {old}")
         if any(tensor in before.outputs for tensor in after.inputs if tensor is not None):
             raise refused(
-                f"{new} reads {old}, which it is to replace",
+                f"{new} reads {old}, and therefore cannot replace it",
                 "To insert a node after another node, use connection.insert_node(node).",
             )
         for index, tensor in enumerate(before.outputs):
@@ -222,9 +222,10 @@ class Graph(InferredGraph):
         self.touch(new)
 
     def replace_port(self, old: OutPort, new: OutPort) -> None:
-        """Replaces an op's output by another, which gets the old tensor with name, quantization and readers.
+        """Replaces an output port by another port, which takes over the tensor: name, quantization and readers.
 
-        Ops that already read the new output still do. The old op stays, but its output has no readers.
+        Ops that already read the new port continue to read it. The old op stays, but the replaced output has no
+        readers.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if a port is not an output of an op of this graph, or the new port's op
@@ -262,7 +263,7 @@ class Graph(InferredGraph):
         """Removes an op or a constant without readers; `node` may be the node's id.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if the node has readers, or is an input or result of the model.
+          LiteRtError: INVALID_ARGUMENT, if the node has readers or is an input or result of the model.
         """
         node = self.as_node(node)
         self._check_own(node)
@@ -273,7 +274,7 @@ class Graph(InferredGraph):
             if readers:
                 raise refused(
                     f"{node} is read by {readers[0].node}",
-                    "First give the readers of this node another source.",
+                    "First connect the readers of this node to another source.",
                 )
         if node.model_op is not None:
             self._remove_op(node.model_op)
@@ -285,7 +286,7 @@ class Graph(InferredGraph):
     def clean_up(self) -> int:
         """Removes ops without readers, except ops with side effects.
 
-        Custom ops may have side effects: a custom op is removed only if an edit has removed its last reader.
+        A custom op may have side effects, and is removed only if an edit has removed its last reader.
 
         Returns:
           Number of removed ops.
@@ -325,14 +326,14 @@ class Graph(InferredGraph):
             self.rename(node.output_tensors[0], name)
 
     def add_input(self, node: Node, tensor: Tensor | None) -> None:
-        """Adds an input for a checked tensor after an op's other inputs."""
+        """Adds an input after the other inputs of an op; the caller has checked the tensor to read."""
         assert node.model_op is not None
         node.model_op.append_input(tensor)
         self._ops.note_input(node.model_op, tensor)
         self.touch(node)
 
     def set_input(self, node: Node, index: int, tensor: Tensor | None) -> None:
-        """Connects an input to a checked tensor of this graph; for a result, the tensor becomes the result."""
+        """Connects an input port to a tensor that the caller has checked; this also works for a result."""
         if node.is_result:
             assert tensor is not None
             self.set_result(node, tensor)
@@ -347,7 +348,7 @@ class Graph(InferredGraph):
             self.touch(node)
 
     def set_result(self, result: Node, tensor: Tensor) -> None:
-        """Makes another tensor a result of the model, in outputs and signatures."""
+        """Makes another tensor the result of the model, in the subgraph's outputs and in signatures."""
         old = result.tensor
         assert old is not None
         if old is tensor:

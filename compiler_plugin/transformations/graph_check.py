@@ -1,7 +1,7 @@
-"""Checks that a graph is consistent, after each transformation that has changed the graph.
+"""Checks the consistency of a graph after each transformation that has changed the graph.
 
-Ports and connections refuse invalid edits immediately. This module checks the graph as a whole, including changes
-that an extension made to the model's objects directly.
+Ports and connections refuse invalid edits immediately. This module checks the graph as a whole, and also finds
+errors in direct changes of the model's objects.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from litert.model.graph import Op, Tensor
 
 
 def check_graph(graph: Graph) -> None:
-    """Checks a whole graph, and puts its ops into an order of execution.
+    """Checks a whole graph, and sorts its ops into execution order.
 
     Raises:
-      LiteRtError: INVALID_GRAPH_INVARIANT, for the first error: ops that wait for each other; an input without a
-        source after an edit; a tensor that two ops write, or that an op writes although the tensor has a value; a
-        tensor that is read but never written, or that belongs to another subgraph; data that do not fit a
-        constant's shape; an unknown type, or unknown shape of a new custom op's output; an input, output or
-        signature that refers to a missing tensor.
+      LiteRtError: INVALID_GRAPH_INVARIANT, for the first problem that is found. Between ops, these are: a cycle;
+        an input that an edit has left without a source; a tensor with two writers; a constant or model input that
+        an op writes; a tensor that is read but never written. Tensors can have these problems: another subgraph
+        owns the tensor; the data do not fit the constant's shape; the type is unknown, or the shape of a new
+        custom op's output is unknown; an input, output or signature refers to a missing tensor.
     """
     graph.sort_ops()
     own = set(graph.subgraph.tensors)

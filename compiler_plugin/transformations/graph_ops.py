@@ -1,6 +1,6 @@
-"""Keeps the ops of a changed subgraph, by name and in an order of execution.
+"""Keeps the ops of an edited subgraph in execution order, and finds ops by name.
 
-Each op runs after the ops whose results it reads; otherwise the order stays the same.
+Each op comes after the ops whose results it reads; otherwise the order does not change.
 """
 
 from __future__ import annotations
@@ -21,17 +21,16 @@ _FIRST: _Place = (-1, 0)
 class GraphOps:
     """The ops of one subgraph in execution order; ops that were added since the last sort come last.
 
-    Each op has a place, so that few edits need a sort. After a sort, the place is the pair of the op's position
-    and 0.
-    For an op that was added since, the place is the position of the last op that it waits for, with a growing
-    number.
+    Each op has a sort key, its place, so that few edits need a new sort. After a sort, the place is (position of
+    the op, 0). The place of an op that was added later is (position of the last op that it depends on, a growing
+    number).
 
     Attributes:
       is_valid: Whether the place of each op is after the places of the ops whose results it reads.
     """
 
     def __init__(self, model: Model, subgraph: Subgraph) -> None:
-        """Takes the list of ops from a file, which may be in an invalid order."""
+        """Takes the ops of a subgraph from a file, where their order may be invalid."""
         self._settle(subgraph.ops)
         self._edges = _read_edges(model, subgraph)
         is_sorted = all(self._find_last_input(op) < place for op, place in self._places.items())
@@ -56,19 +55,19 @@ class GraphOps:
 
     @property
     def control_edges(self) -> list[tuple[Op, Op]]:
-        """Pairs of ops (first, second) that must run in this order, from the metadata of the converter."""
+        """Pairs of ops (first, second) that must run in this order, according to the converter's metadata."""
         return [(a, b) for a, b in self._edges if a in self._places and b in self._places]
 
     def named(self, name: str) -> Collection[Op]:
-        """Returns the ops with a name, in execution order."""
+        """Returns the ops with the given op name, in execution order."""
         return self._by_name.get(name, {}).keys()
 
     def by_place(self, ops: Iterable[Op]) -> list[Op]:
-        """Returns ops in the order of their places."""
+        """Returns the given ops, sorted by their places."""
         return sorted(ops, key=self._places.__getitem__)
 
     def add(self, op: Op) -> None:
-        """Adds a new op after the ops whose results it reads; its inputs must have their producers."""
+        """Adds a new op after the ops whose results it reads; input tensors must already know their producers."""
         self._count += 1
         self._places[op] = (self._find_last_input(op)[0], self._count)
         self._by_name.setdefault(op.name, {})[op] = None
@@ -81,18 +80,18 @@ class GraphOps:
         self._is_settled = False
 
     def rename(self, op: Op, code: OperatorCode) -> None:
-        """Gives an op another operator code."""
+        """Changes the operator code of an op."""
         del self._by_name[op.name][op]
         op.code = code
         self._by_name.setdefault(op.name, {})[op] = None
 
     def replace(self, old: Op, new: Op) -> None:
-        """Gives a new op the dependencies and the place of an old op, if possible."""
+        """Gives a new op the control dependencies and, if possible, the place of an old op."""
         self._edges = [(new if a is old else a, new if b is old else b) for a, b in self._edges]
         self.take_place(old, new)
 
     def take_place(self, old: Op, new: Op) -> None:
-        """Gives a new op the place of an old op, if possible; an op that is not new keeps its place."""
+        """Moves a new op to the place of an old op, if possible."""
         places = self._places
         self._is_settled = False
         if not places[new][1] and places[new] < places[old]:
@@ -103,7 +102,7 @@ class GraphOps:
             self.is_valid = False
 
     def note_input(self, op: Op, tensor: Tensor | None) -> None:
-        """Records that an op now reads a tensor."""
+        """Records that an op has a new input tensor."""
         self._is_settled = False
         producer = None if tensor is None else tensor.producer
         if producer is None or not self.is_valid:
@@ -120,9 +119,9 @@ class GraphOps:
             self.is_valid = False
 
     def sort(self) -> list[Op] | None:
-        """Puts the ops into an order of execution; ops that can keep their position do.
+        """Sorts the ops into execution order; ops move only if necessary.
 
-        Returns None if nothing has changed.
+        Returns None if no op was added, removed or reconnected since the last sort.
         """
         if self._is_settled:
             return None
@@ -165,14 +164,14 @@ def _read_edges(model: Model, subgraph: Subgraph) -> list[tuple[Op, Op]]:
 def sort_ops(
     ops: Sequence[Op], edges: Iterable[tuple[Op, Op]] = (), effects: Sequence[Op] | None = None
 ) -> list[Op]:
-    """Orders ops so that each op runs after its dependencies; ops that can keep their position do.
+    """Sorts ops so that each op comes after its dependencies; ops move only if necessary.
 
-    A new op at the end of the list moves before its first reader. `edges` are additional pairs of two ops of which
-    the second must run after the first. `effects` are ops that keep their relative order; by default the ops with
-    side effects.
+    A new op at the end of the list moves to before its first reader. `edges` are additional dependencies: pairs of
+    ops (first, second) that must run in this order. The ops in `effects`, by default all ops with side effects,
+    keep their relative order.
 
     Raises:
-      LiteRtError: INVALID_GRAPH_INVARIANT, if the ops form a cycle, with the ops of the cycle.
+      LiteRtError: INVALID_GRAPH_INVARIANT, if ops form a cycle; the error lists these ops.
     """
     if effects is None:
         effects = [op for op in ops if has_side_effects(op)]
@@ -214,6 +213,6 @@ def _cycle(path: Sequence[Op], op: Op) -> LiteRtError:
     names = " -> ".join(f"{m.name} '{m.outputs[0].name if m.outputs else ''}'" for m in members)
     return LiteRtError(
         Status.INVALID_GRAPH_INVARIANT,
-        f"{len(members)} ops wait for each other: {names}",
-        hint="An op may not read its own results, even through other ops.",
+        f"{len(members)} ops form a cycle: {names}",
+        hint="An op must not read its own results, not even through other ops.",
     )

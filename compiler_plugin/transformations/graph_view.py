@@ -1,7 +1,4 @@
-"""A readable view of one subgraph of a model, as nodes, ports and connections.
-
-The view copies nothing: nodes refer to the model's ops and tensors.
-"""
+"""A view of one subgraph of a model, as nodes, ports and connections that refer to the model's ops and tensors."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ _ABSENT: Any = object()
 class NodeList(list[Node]):
     """A list of nodes.
 
-    Code that uses the list as `nodes` of `networkx` gets an error with the counterpart in this project.
+    Code that treats this list like `nodes` of `networkx` gets an error that says what to use instead.
     """
 
     def __call__(self, *args: object, **named: object) -> NoReturn:
@@ -37,17 +34,19 @@ class NodeList(list[Node]):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, str):
-            raise refused(f"graph.nodes is a list, and has no '{index:.100}'", GRAPH_NAMES["node"])
+            raise refused(
+                f"graph.nodes is a list, and has no key '{index:.100}'", GRAPH_NAMES["node"]
+            )
         return super().__getitem__(index)
 
 
 class GraphView(NodeGraph):
-    """The nodes of one subgraph, which can be found by place, name and attributes.
+    """The nodes of one subgraph, with functions that find nodes by name, id and attributes.
 
     Attributes:
-      model, subgraph: Model and subgraph of the view.
-      edit_count: Counter that grows with each edit.
-      results: Outputs of the subgraph in order, followed by additional outputs of signatures.
+      model, subgraph: Model and subgraph that the view shows.
+      edit_count: Number of edits so far.
+      results: Nodes of the subgraph's outputs, in order, followed by tensors that are outputs only in signatures.
     """
 
     def __init__(self, model: Model, subgraph: Subgraph) -> None:
@@ -94,20 +93,20 @@ class GraphView(NodeGraph):
 
     @property
     def known_nodes(self) -> list[Node]:
-        """The ops that have a node object; other ops can have changed only through the model itself."""
+        """The ops for which a node object exists; no node was used to change any other op."""
         return list(self._nodes.values())
 
     def constants(self) -> list[Node]:
-        """The constants that ops and results read, without duplicates."""
+        """The nodes of constants that ops and results read, each constant once."""
         return [node for node in self._find_sources() if node.is_const]
 
     def get_op_nodes(self, **attributes: Any) -> list[Node]:
         """Returns the ops that have all given attributes, in execution order.
 
         Args:
-          attributes: Attributes by name; `op`, the name of the operator, is fast to find. With the name of one of
-            the four kinds of inputs, constants and results, the function finds these nodes instead of ops. A value
-            may also be a function that tests the attribute's value.
+          attributes: Attributes and their values, by name; a value may also be a function that tests the
+            attribute. A search by `op`, the name of the operator, is fast. If `op` is Parameter, Const, Variable
+            or Result, the function returns these nodes instead of ops.
         """
         name = attributes.get("op")
         if isinstance(name, str) and name in ENDS:
@@ -123,7 +122,7 @@ class GraphView(NodeGraph):
         return [node for node in nodes if _has_attributes(node, attributes)]
 
     def find_node(self, name: str) -> Node | None:
-        """Returns the first op that writes a tensor of this name, or else the input or constant of this name."""
+        """Returns the first op that writes the tensor `name`, or else the input or constant `name`."""
         for op in self._ops:
             if any(tensor.name == name for tensor in op.outputs):
                 return self.node_of(op)
@@ -131,21 +130,21 @@ class GraphView(NodeGraph):
         return next((node for node in ends if node.name == name), None)
 
     def find_by_id(self, node_id: str) -> Node | None:
-        """Returns the node with an id; None if the node was removed. Ids come from `node.id`."""
+        """Returns the node with an id; None if the node was removed. Ids are the values of `node.id`."""
         node = self._by_id.get(node_id)
         return node if node is not None and node.is_alive else None
 
     def new_id(self, node: Node, base: str) -> str:
-        """Returns an id for a node that no other node has, derived from a text."""
+        """Returns a unique id that is derived from a string."""
         node_id = self._ids.find_free(base)
         self._by_id[node_id] = node
         return node_id
 
     def as_node(self, node: Node | str) -> Node:
-        """Returns the node itself, or the node with this id, or else the node with this name.
+        """Returns a node of this graph, given the node, its id or its name.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if there is no such node.
+          LiteRtError: INVALID_ARGUMENT, if the graph has no such node.
         """
         found = node
         if isinstance(node, str):
@@ -155,7 +154,7 @@ class GraphView(NodeGraph):
         return found
 
     def node_of(self, op: Op, node_id: str = "") -> Node:
-        """Returns the node of an op of this subgraph; a new node may get an id.
+        """Returns the node of an op in this subgraph; `node_id` becomes the id if the node object is new.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the op is not in this subgraph.
@@ -178,7 +177,7 @@ class GraphView(NodeGraph):
         return OutPort(self.node_of(producer), index)
 
     def find_readers(self, tensor: Tensor) -> list[InPort]:
-        """Returns the input ports that read a tensor: those of ops, then those of results."""
+        """Returns the input ports that read a tensor: first the ports of ops, then the ports of results."""
         readers = [
             InPort(self.node_of(op), index)
             for op in tensor.readers
@@ -193,7 +192,7 @@ class GraphView(NodeGraph):
         return bool(self._results_of(tensor))
 
     def is_read(self, tensor: Tensor) -> bool:
-        """Returns whether an op reads a tensor, or the tensor is a result."""
+        """Returns whether any op reads a tensor, or the tensor is a result."""
         return self.is_result(tensor) or any(op in self._ops for op in tensor.readers)
 
     def has_node(self, node: Node) -> bool:
@@ -205,7 +204,7 @@ class GraphView(NodeGraph):
         return node.is_result or (node.tensor is not None and self._ends.get(node.tensor) is node)
 
     def has_source(self, tensor: Tensor) -> bool:
-        """Returns whether a tensor without a producer has a value, or already had no producer in the file."""
+        """Returns whether a tensor that no op writes has a value, or already had no producer in the file."""
         return (
             tensor.is_constant
             or 0 in tensor.shape
@@ -215,13 +214,13 @@ class GraphView(NodeGraph):
         )
 
     def topological_sort(self, reverse: bool = False) -> list[Node]:
-        """Puts the ops of the subgraph into an order of execution; ops that can keep their position do.
+        """Sorts the ops of the subgraph into execution order; ops move only if necessary.
 
         Returns:
-          The ops in this order; with `reverse`, the last op first.
+          The sorted ops; with `reverse`, the last op comes first.
 
         Raises:
-          LiteRtError: INVALID_GRAPH_INVARIANT, if the ops form a cycle, with the ops of the cycle.
+          LiteRtError: INVALID_GRAPH_INVARIANT, if ops form a cycle; the error lists these ops.
         """
         self.sort_ops()
         return self.nodes[::-1] if reverse else self.nodes
@@ -233,7 +232,7 @@ class GraphView(NodeGraph):
             self.subgraph.ops = ops
 
     def sort_by_place(self, nodes: Iterable[Node]) -> list[Node]:
-        """Returns ops of the graph in an order of execution."""
+        """Returns the given ops of the graph in execution order."""
         if not self._ops.is_valid:
             self.sort_ops()
         ops = self._ops.by_place(node.model_op for node in nodes if node.model_op is not None)

@@ -1,7 +1,7 @@
-"""Keeps the shapes, types and values of a graph's data, and which nodes edits have touched.
+"""Keeps the shapes, types and values of a graph's tensors, and records which nodes were edited.
 
-Ports read their data here. Touched nodes are inferred when a shape, type or value is read, and at the end of each
-transformation.
+Ports get their shapes, types and values from this module. Edited nodes are inferred when a shape, type or value is
+read, and at the end of each transformation.
 """
 
 from __future__ import annotations
@@ -25,13 +25,10 @@ from litert.model.tensor_data import Array, decode_constant, encode_constant
 
 
 class Inference(Protocol):
-    """Infers the shapes, types and values of touched nodes."""
+    """Infers the shapes, types and values of edited nodes."""
 
     def infer(self, graph: InferredGraph, nodes: Sequence[Node]) -> None:
-        """Sets shapes and types of the nodes' outputs, and of dependent nodes, until nothing changes.
-
-        The nodes are touched nodes in an order of execution.
-        """
+        """Infers output shapes and types of edited nodes, in execution order, and of dependent nodes."""
 
     def find_value(self, graph: InferredGraph, port: OutPort) -> Array | None:
         """Returns the value of an op's output if it depends only on constants."""
@@ -41,10 +38,10 @@ class InferredGraph(GraphView):
     """A graph with the shapes, types and values of its tensors.
 
     Attributes:
-      stage: Phase of the graph; in FRONT, only shapes of inputs and constants are known.
+      stage: Current phase; in FRONT, only the shapes of inputs and constants are known.
       layout: Layout of tensors of rank 4 and 5; NCHW only within a partition of a vendor that asks for NCHW.
-      static_shape: Whether shapes are final, so that the model need not be resizable any more.
-      seen_data: Data that were created, or whose value was read; equal data can be shared.
+      static_shape: Whether shapes are final, so that the model cannot be resized later.
+      seen_data: Buffers that were created or read; equal buffers among them can be merged.
     """
 
     def __init__(
@@ -76,11 +73,11 @@ class InferredGraph(GraphView):
 
     @property
     def touched(self) -> Collection[Node]:
-        """The nodes whose outputs are inferred again."""
+        """The nodes whose outputs will be inferred again."""
         return self._touched.keys()
 
     def touch(self, node: Node) -> None:
-        """Marks a node's outputs to be inferred again, unless an inference is in progress."""
+        """Marks a node so that its outputs are inferred again; has no effect during an inference."""
         if self._is_inferring:
             return
         self.edit_count += 1
@@ -89,10 +86,10 @@ class InferredGraph(GraphView):
             self.forget_values(node)
 
     def infer(self) -> None:
-        """Infers the outputs of touched nodes, except in the front phase.
+        """Infers the outputs of edited nodes, except in the front phase.
 
         Raises:
-          LiteRtError: If an op cannot have its inputs, or the ops form a cycle.
+          LiteRtError: If an op does not accept its inputs, or the ops form a cycle.
         """
         if not self._touched or self._is_inferring or self.stage is Phase.FRONT:
             return
@@ -125,8 +122,8 @@ class InferredGraph(GraphView):
         self._unset.discard(tensor)
         if node.is_const and known != tensor.shape:
             raise refused(
-                f"{port} has shape {list(tensor.shape)}, and cannot have {list(known)}",
-                "Set its value: the shape follows.",
+                f"{port} has shape {list(tensor.shape)}, which cannot become {list(known)}",
+                "Set the constant's value: the shape follows from the value.",
             )
         same_rank = tensor not in self._shapeless and len(tensor.shape) == len(known)
         sizes = tensor.shape if same_rank else (1,) * len(known)
@@ -143,8 +140,8 @@ class InferredGraph(GraphView):
         """Implements `OutPort.set_data_type` for ports."""
         if port.node.is_const and element_type is not port.tensor.element_type:
             raise refused(
-                f"{port} has the type {port.tensor.element_type.name}, and its data cannot have "
-                "another type",
+                f"{port} has type {port.tensor.element_type.name}, and the type of a constant cannot "
+                "change",
                 "Create another constant.",
             )
         if port.tensor.element_type is not element_type:
@@ -187,11 +184,13 @@ class InferredGraph(GraphView):
             self._touch_readers(tensor)
             return
         if not node.is_op:
-            raise refused(f"{port} gets its value at run time")
+            raise refused(
+                f"the value of {port} cannot be set, because it is known only at run time"
+            )
         if not self._is_inferring:
             raise refused(
-                f"{port} has the value that the op computes",
-                "Let its readers read another port: one of graph.create_const(value).",
+                f"the value of {port} cannot be set, because the op computes it",
+                "Connect the readers to a constant: graph.create_const(value).",
             )
         if tensor.element_type is ElementType.NONE:
             array = np.array(value)
@@ -209,22 +208,22 @@ class InferredGraph(GraphView):
                 Status.INVALID_TRANSFORMATION,
                 "infer cannot change the graph",
                 hint=(
-                    "Let it set shapes, values and types of its outputs, and a transformation do "
-                    "the rest."
+                    "Set only shapes, values and types of outputs in infer; make other changes in a "
+                    "transformation."
                 ),
             )
 
     def expect_shapes(self, node: Node) -> None:
-        """Records that an op's `infer` is to set its outputs' shapes; the old shapes are those of another op."""
+        """Records that an op's `infer` must set its output shapes; the current shapes are from another op."""
         self._unset = set(node.output_tensors)
 
     def is_unset(self, port: OutPort) -> bool:
-        """Returns whether a port needs a shape that an op's `infer` was expected to set, but has not set."""
+        """Returns whether an op's `infer` should have set the shape of a port, but has not."""
         is_stale = port.tensor in self._unset and bool(port.get_destinations())
         return is_stale or not self.has_rank(port.tensor)
 
     def forget_values(self, node: Node) -> None:
-        """Forgets the output values that an op's `infer` has found."""
+        """Discards the output values that an op's `infer` has set."""
         for tensor in node.output_tensors:
             self._values.pop(tensor, None)
 
@@ -254,6 +253,6 @@ def _checked_shape(shape: Sequence[int], port: OutPort) -> tuple[int, ...]:
     if any(size < -1 for size in known):
         raise refused(
             f"{shape!r:.200} is not a shape for {port}",
-            "Give whole numbers, with -1 for a dimension that is known only in a run.",
+            "Give whole numbers, with -1 for a dimension that is known only at run time.",
         )
     return known

@@ -1,7 +1,4 @@
-"""Changes the shapes (`--input_shape`) and the layout (`--data_layout`) of a model's inputs and outputs.
-
-Transformations themselves change neither.
-"""
+"""Changes the shapes (`--input_shape`) and the layout (`--data_layout`) of a model's inputs and outputs."""
 
 from __future__ import annotations
 
@@ -21,15 +18,15 @@ from litert.model.builtin_options import get_builtin_option, option_names
 
 
 def set_input_shapes(graphs: Sequence[Graph], shapes: Mapping[str, Sequence[int]]) -> None:
-    """Gives inputs of a model new shapes; tensors that depend on these inputs must then be inferred again.
+    """Sets new shapes for inputs of a model; the tensors that depend on these inputs must then be inferred again.
 
     Args:
       graphs: Graphs of all subgraphs of the model.
-      shapes: New shapes by input name, of the tensor or in a signature; -1 for a dimension that is known only in a
-        run.
+      shapes: New shape for each input, by the name of the tensor or the name in a signature; -1 for a dimension
+        that is known only at run time.
 
     Raises:
-      LiteRtError: NOT_FOUND, if no input has the name.
+      LiteRtError: NOT_FOUND, if the model has no input with a given name.
     """
     inputs = [pair for graph in _find_entries(graphs) for pair in _find_inputs(graph)]
     for name, shape in shapes.items():
@@ -40,20 +37,20 @@ def set_input_shapes(graphs: Sequence[Graph], shapes: Mapping[str, Sequence[int]
                 Status.NOT_FOUND,
                 f"no input of the model is named '{name}'",
                 "--input_shape",
-                f"It has {known or 'none'}.",
+                f"The model has these inputs: {known or 'none'}.",
             )
         for node in found:
             node.out_port(0).data.set_shape(shape)
 
 
 def make_channels_first(graphs: Sequence[Graph]) -> bool:
-    """Gives a model NCHW inputs and outputs, if they have four or five dimensions.
+    """Changes the inputs and outputs of a model to NCHW if they have four or five dimensions.
 
     The model's ops stay the same: a TRANSPOSE follows each input and precedes each output. Other transformations
     remove pairs of TRANSPOSE ops that cancel each other.
 
     Returns:
-      Whether the model has such inputs or outputs.
+      Whether any input or output was changed.
 
     Raises:
       LiteRtError: UNSUPPORTED, if an op of the model calls the subgraph whose inputs and outputs would change.
@@ -121,7 +118,8 @@ def _check_not_called(graph: Graph) -> None:
             if index >= 0 and model.subgraphs[index] is graph.subgraph:
                 raise LiteRtError(
                     Status.UNSUPPORTED,
-                    f"{op.name} calls subgraph {index}, whose inputs and outputs are to change",
+                    f"{op.name} calls subgraph {index}, so the layout of its inputs and outputs cannot "
+                    "change",
                     "--data_layout=NCHW",
                     "Keep the layout NHWC.",
                 )

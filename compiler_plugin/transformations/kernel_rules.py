@@ -1,11 +1,11 @@
-"""The rules by which TFLite's kernels determine element types, quantization and ranks of their results.
+"""Rules for the element types, quantization and ranks that TFLite's kernels give their outputs.
 
 Most ops write the element type of their first input. This module contains the other rules: a fixed type, the type
 of another input, or a type from the options. If no rule applies (QUANTIZE, BITCAST), the creator of the op sets
 the type.
 
-Stock LiteRT leaves the results of some ops without a shape until they run, and the file has no shapes for a new
-op: the rules give at least the rank.
+For some ops, stock LiteRT knows output shapes only at run time. If such an op is new, the file has no output
+shapes, and the rules determine at least the rank.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _FIXED = _by_name({
     (_E.INT64,): "HASHTABLE_SIZE MULTINOMIAL WHERE",
     (_E.RESOURCE,): "HASHTABLE VAR_HANDLE",
 })  # fmt: skip
-"""The types of outputs that are always the same."""
+"""Element types of the outputs of ops whose output types never vary."""
 
 _BY_INPUT = _by_name({
     1: "FILL SCATTER_ND SELECT SELECT_V2 SPLIT STABLEHLO_SELECT",
     2: "CONV_3D_TRANSPOSE HASHTABLE_FIND ONE_HOT SPARSE_TO_DENSE TRANSPOSE_CONV",
 })  # fmt: skip
-"""The input whose type all outputs have, where that is not the first."""
+"""Index of the input whose element type all outputs have, for ops where this is not input 0."""
 
 _BY_OPTION = {
     "ARG_MAX": "output_type",
@@ -58,7 +58,7 @@ _BY_OPTION = {
 _SECOND_OUTPUT = {"HASHTABLE_LOOKUP": _E.UINT8, "TOPK_V2": _E.INT32}
 
 _LOOKUPS = {"EMBEDDING_LOOKUP": 1, "EMBEDDING_LOOKUP_SPARSE": 4, "HASHTABLE_LOOKUP": 2}
-"""The input that rows are taken from; integers with a scale come out as real numbers."""
+"""Index of the input with the table that rows are looked up in; quantized rows are returned as float32."""
 
 _BY_POSITION = frozenset({"ASSIGN_VARIABLE", "WHILE", "STABLEHLO_WHILE"})
 
@@ -75,14 +75,14 @@ _SAME_QUANTIZATION = frozenset({
     "REVERSE_SEQUENCE", "REVERSE_V2", "SELECT", "SELECT_V2", "SLICE", "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH",
     "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TILE", "TOPK_V2", "TRANSPOSE", "UNPACK",
 })  # fmt: skip
-"""Ops that move numbers, and leave them as they are: integers mean the same before and after."""
+"""Ops that move or select elements without changing them, so that the output has the quantization of the input."""
 
 _RANK_IS_LENGTH_OF = _by_name({
     0: "CONV_3D_TRANSPOSE FILL RANDOM_STANDARD_NORMAL RANDOM_UNIFORM TRANSPOSE_CONV",
     1: "BROADCAST_TO RESHAPE SLICE SPARSE_TO_DENSE",
     2: "SCATTER_ND",
 })  # fmt: skip
-"""The input that is a shape, or has as many elements as one."""
+"""Index of the input whose number of elements is the rank of the output."""
 
 
 def _unknown(rank: int) -> Shape:
@@ -105,7 +105,7 @@ _BY_FIRST_SHAPE: dict[str, Callable[[Shape], Shape | None]] = {
     "UNSORTED_SEGMENT_SUM": lambda first: (-1, *first[1:]),
     "WHERE": lambda first: (-1, len(first)),
 }  # fmt: skip
-"""What the shape of input 0 tells."""
+"""Functions that derive the known dimensions of the output from the shape of input 0."""
 
 _OF_RANK_ONE = frozenset({"NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "RANGE", "UNIQUE"})
 
@@ -139,7 +139,7 @@ def find_output_type(op: Op, index: int) -> ElementType | None:
 
 
 def find_output_quantization(op: Op, index: int) -> Quantization | None:
-    """Returns the quantization of an output that takes an input's per-tensor quantization, otherwise None."""
+    """Returns an input's per-tensor quantization if the output has the same quantization; otherwise None."""
     if op.name not in _SAME_QUANTIZATION or find_output_type(op, index) is None:
         return None
     source = _input(op, _source_index(op.name, index))
@@ -166,10 +166,10 @@ def _option_type(op: Op, option: str) -> ElementType | None:
 
 
 def find_data_shape(op: Op, shape_of: ShapeOf) -> Shape | None:
-    """Returns the known dimensions of outputs for which stock LiteRT infers no shape before a run.
+    """Returns the known dimensions of an output whose shape stock LiteRT determines only at run time.
 
-    The shape has -1 for unknown dimensions, as the shapes of `shape_of` do; None means that not even the rank is
-    known.
+    Unknown dimensions are -1, in the returned shape and in the shapes from `shape_of`; None means that not even
+    the rank is known.
     """
     name = op.name
     if name in _OF_RANK_ONE:

@@ -1,10 +1,11 @@
-"""The mapping file (`--ops_mapping`): declares ops in a few lines of JSON, without any Python.
+"""Reads the mapping file (`--ops_mapping`), which declares custom ops in JSON instead of Python.
 
     {"version": 1, "ops": [
         {"op": "Upscale", "parameters": "all", "output_shapes": [["B", "INPUT0_SHAPE[1]*2", "X", "F"]]},
         {"op": "Gate", "parameters": "none", "output_shapes": [{"input": 0}], "output_types": ["int8"]}]}
 
-The formulas are those of custom layers. The JSON Schema `ops_mapping.schema.json` describes the format.
+Shapes are given by the same formulas as in descriptions of custom layers. The JSON Schema
+`ops_mapping.schema.json` describes the format.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ class MappedOp:
 
     Attributes:
       op: Custom code of the op.
-      has_parameters: Whether all options of the op become attributes; otherwise no option does.
-      output_shapes: Rule for each output's shape; None for an output that keeps the shape in the model, as do
-        outputs without an entry at the end.
-      output_types: Type of each output, or the number of the input with the same type; None and missing entries as
-        for `output_shapes`.
-      description: Description for people.
-      place: File of the declaration, and place within the file.
+      has_parameters: Whether the options of the op become attributes: either all of them or none.
+      output_shapes: Shape of each output, as formulas. An output whose entry is None or missing keeps its shape in
+        the model.
+      output_types: Type of each output, or the index of an input with the same type. An output whose entry is None
+        or missing keeps its type in the model.
+      description: Description for readers of the file.
+      place: File and JSON element that contain the declaration, for messages.
     """
 
     op: str
@@ -54,10 +55,10 @@ class MappedOp:
 
 
 class MappedOpDefinition(Op):
-    """An op of the mapping file, as the definition for one node."""
+    """The definition of a node whose op is declared in the mapping file."""
 
     def __init__(self, node: Node, mapped: MappedOp) -> None:
-        """Sets the functions that the file declares; the node is a custom op with the declared name."""
+        """Creates `infer` and `type_infer` for a custom op from its declaration."""
         functions = {
             "infer": self._set_shapes if any(mapped.output_shapes) else None,
             "type_infer": self._set_types
@@ -73,7 +74,7 @@ class MappedOpDefinition(Op):
         return self._mapped.place
 
     def backend_attrs(self) -> Sequence[Record]:
-        """Returns all parameters of the node under their own names."""
+        """Returns the names of all parameters of the node, which are also written to the file."""
         return [
             (name, lambda node, name=name: node.custom_attributes()[name])
             for name in self._node.custom_attributes()
@@ -98,12 +99,14 @@ class MappedOpDefinition(Op):
                 port.set_data_type(found)
             elif found is not None:
                 if not node.is_in_port_connected(found):
-                    raise refused(f"the op has the type of input {found}, but it has no such input")
+                    raise refused(
+                        f"an output has the type of input {found}, but the op has no such input"
+                    )
                 port.set_data_type(node.in_port(found).get_data_type())
 
 
 def read_mapping_file(path: str | os.PathLike[str]) -> Mapping[str, MappedOp]:
-    """Returns the declarations of a mapping file, by op name."""
+    """Returns the declarations in a mapping file, by op name."""
     with MappedFile(path) as file:
         root = JsonNode.parse(file.view, file.path, Status.INVALID_ARGUMENT)
     fields = root.fields(("version", "ops"), ("$schema", "description"))
@@ -152,7 +155,7 @@ _OP = record(
 
 def _check_count(what: str, count: int, outputs: int) -> None:
     if count > outputs:
-        raise refused(f"{count} {what}, and the op has {outputs} outputs")
+        raise refused(f"the declaration has {count} {what}, but the op has {outputs} outputs")
 
 
 def _sizes(node: Node, index: int) -> Sequence[Size] | None:
@@ -161,5 +164,5 @@ def _sizes(node: Node, index: int) -> Sequence[Size] | None:
         return None
     shape = node.in_port(index).data.get_shape()
     if shape is None:
-        raise refused(f"the rank of input {index} is not known before a run")
+        raise refused(f"the rank of input {index} is known only at run time")
     return [Dimension(index, d) if size < 0 else size for d, size in enumerate(shape)]

@@ -1,4 +1,4 @@
-"""Finds a pattern in a graph: looks up the last op by name, then follows its inputs backwards."""
+"""Finds matches of a pattern in a graph, from the last op of the pattern back to its inputs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from litert.core.quantization import QuantizationKind
 from litert.model.tensor_data import Array
 
 Bound: TypeAlias = Node | OutPort | None
-"""The match of a part of a pattern: an op or constant, a port, or None for an input that is left out."""
+"""What a part of a pattern has matched: an op or constant, a port, or None for an omitted input."""
 
 _Bindings: TypeAlias = dict[Pattern | str, Bound]
 """What parts of a pattern stand for, and their names."""
 
 IsWhole: TypeAlias = Callable[[Mapping[str, Bound]], bool]
-"""A condition on the matches of all names of a pattern."""
+"""A condition on the whole match, which maps each name in the pattern to its match."""
 
 _Goals: TypeAlias = "tuple[Pattern | IsWhole | None, OutPort | None, _Goals] | None"
 """What is still to be matched: a pattern with what is there, and the rest; at the end a condition on all of it."""
@@ -40,11 +40,11 @@ _UNBOUND = object()
 
 @dataclass(frozen=True, slots=True)
 class PatternMatch:
-    """A place in the graph that matches a pattern.
+    """A match of a pattern in a graph.
 
     Attributes:
-      named: Match for each name of the pattern.
-      nodes: Ops that match the `Match` patterns, without duplicates, the last op first.
+      named: Maps each name in the pattern to what it has matched.
+      nodes: Ops that `Match` patterns have matched, without duplicates; the last op of the pattern comes first.
     """
 
     named: Mapping[str, Bound]
@@ -57,15 +57,15 @@ def find_match(
     others: Sequence[tuple[Match, Node]] = (),
     is_whole: IsWhole | None = None,
 ) -> PatternMatch | None:
-    """Matches a checked pattern against the ops that end in `root`; returns None if the pattern does not match.
+    """Matches a pattern against `root` and the ops before it; returns None if the pattern does not match.
 
-    Conditions and values of constants are tested only if all other parts match.
+    The pattern must have passed `check_pattern`. Conditions, and values of constants, are tested last.
 
     Args:
-      pattern: Pattern, with names for its parts if needed.
-      root: Node for the last op of the pattern.
-      others: Additional last ops of the pattern, each with its node.
-      is_whole: Condition on the matches of all names.
+      pattern: Pattern to match; its parts may have names.
+      root: Node that the last op of the pattern must match.
+      others: Further last ops, if the pattern has several, each with the node that it must match.
+      is_whole: Condition on the whole match, or None.
     """
     goals: _Goals = (is_whole, None, None) if is_whole else None
     for other, node in others:
@@ -84,7 +84,7 @@ def find_match(
 
 
 def find_candidates(graph: Graph, ops: Sequence[str]) -> list[Node]:
-    """Returns the nodes with one of these op names, in execution order, without looking at other nodes."""
+    """Returns the nodes with one of the given op names, in execution order."""
     if len(ops) == 1:
         return graph.get_op_nodes(op=ops[0])
     found = {node for op in ops for node in graph.get_op_nodes(op=op)}

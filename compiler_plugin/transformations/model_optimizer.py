@@ -1,4 +1,4 @@
-"""The names of the Model Optimizer, for extensions that were written for it: only their imports need to change.
+"""The API of OpenVINO's Model Optimizer: its extensions run in this project after a change of their imports.
 
     from compiler_plugin.transformations.model_optimizer import FrontReplacementOp, Graph, Mul, Node
 
@@ -8,12 +8,12 @@
         def replace_op(self, graph: Graph, node: Node):
             return [Mul(graph, {"name": node.name + "/mul"}).create_node([node.in_node(0)] * 2).id]
 
-The module also has classes for TFLite's operators: `Mul` for MUL, `Conv2d` for CONV_2D. New extensions are shorter
-with the classes of `compiler_plugin.transformations`, on which these classes are built: patterns are checked when
-the extension loads, and the result of `rewrite` gets the names and readers of the replaced ops.
+The module also has classes for TFLite's operators: `Mul` for MUL, `Conv2d` for CONV_2D. For new extensions, the
+classes of `compiler_plugin.transformations` need less code: patterns are checked when the extension is loaded, and
+the result of `rewrite` takes over names and readers of the replaced ops.
 
-As in the Model Optimizer, a transformation first finds all its matches and then changes each match once, and ids
-may stand for nodes. Matched nodes are removed when they have no readers any more.
+As in the Model Optimizer, a transformation first finds all its matches and then changes each match once, and
+functions may return ids instead of nodes. Matched nodes without readers are removed.
 """
 
 from __future__ import annotations
@@ -85,11 +85,11 @@ Port: TypeAlias = InPort | OutPort
 
 
 class Error(Exception):
-    """The error that an extension raises if it cannot continue."""
+    """An error that extensions can raise, as in the Model Optimizer."""
 
 
 class FrontExtractorOp(Extractor):
-    """An extractor for ops of one name; `extract` may be a class method, and returns `cls.enabled`."""
+    """An extractor for all ops with the name `op`; `extract` may be a class method and returns `cls.enabled`."""
 
 
 class _Replacement(Transformation):
@@ -179,16 +179,16 @@ class FrontReplacementSubgraph(_Replacement, _GeneratedSubGraph):
     phase = Phase.FRONT
 
     def replace_sub_graph(self, graph: Graph, match: dict[str, Any]) -> None:
-        """Changes the graph at a match of the pattern; `match` has nodes by the pattern's names."""
+        """Changes the graph at a match of the pattern; `match` maps the names in the pattern to nodes."""
         self._generate(graph, match)
         remove_unread(graph, [graph.as_node(n) for n in self.nodes_to_remove(graph, match)])
 
     def nodes_to_remove(self, graph: Graph, match: dict[str, Any]) -> Sequence[Node | str]:
-        """Returns nodes, or their ids, to remove after `generate_sub_graph` if no remaining node reads them."""
+        """Returns nodes or ids; after `generate_sub_graph`, those without readers are removed."""
         return [node for node in match.values() if node.is_op]
 
     def find_and_replace_pattern(self, graph: Graph) -> int | None:
-        """Calls `replace_sub_graph` for each match; a class may override this function to do all the work."""
+        """Calls `replace_sub_graph` for each match; override this function to edit the whole graph."""
         return self._replace_matches(graph, self.replace_sub_graph)
 
 
@@ -202,7 +202,7 @@ class FrontReplacementOp(FrontReplacementSubgraph):
     op: str = ""
 
     def pattern(self) -> Mapping[str, Any]:
-        """Returns a pattern for one node with the name `op`: `replace_sub_graph` gets it as `match["op"]`."""
+        """Returns a pattern that matches the op; `replace_sub_graph` gets the matched node as `match["op"]`."""
         if not self.op:
             raise _missing(self, "op")
         return {"nodes": [("op", {"op": self.op})], "edges": []}
@@ -211,8 +211,8 @@ class FrontReplacementOp(FrontReplacementSubgraph):
         """Returns the replacement of an op.
 
         Returns:
-          The replacement is a list with a node for each output of the op: the node's id, `(id, output)`, the node,
-            or the port. Return None or an empty list if the op's readers were connected by hand, or the op stays.
+          A list with an entry for each output of the op: a node, a node's id, a pair (id, output index), or a
+            port. None or an empty list if the function has already connected the op's readers, or if the op stays.
         """
         raise _missing(self, "replace_op")
 
@@ -235,16 +235,16 @@ class FrontReplacementFromConfigFileSubGraph(_GeneratedSubGraph, SubgraphReplace
     phase = Phase.FRONT
 
     def replace_sub_graph(self, graph: Graph, match: SubgraphMatch) -> Replacement:
-        """Changes the graph at a match, for classes without the other functions."""
+        """Changes the graph at a match; the default uses `generate_sub_graph` and the methods that match edges."""
         self._generate(graph, match)
         return None
 
 
 class FrontReplacementFromConfigFileOp(FrontReplacementFromConfigFileSubGraph):
-    """Replaces each sub-graph of the description by one op, the description's `op`."""
+    """Replaces each sub-graph that a description matches by one op, the `op` in the description."""
 
     def replace_sub_graph(self, graph: Graph, match: SubgraphMatch) -> Replacement:
-        """Returns the new op, with the custom attributes."""
+        """Returns the new op, whose attributes are the custom attributes in the description."""
         return SubgraphReplacement.replace_sub_graph(self, graph, match)
 
 
@@ -261,37 +261,37 @@ class _Anchor(Transformation):
 
 
 class FrontStart(_Anchor):
-    """The beginning of the front phase."""
+    """Marks the beginning of the front phase, for `run_before` and `run_after`."""
 
     phase, anchor = Phase.FRONT, "start"
 
 
 class FrontFinish(_Anchor):
-    """The end of the front phase."""
+    """Marks the end of the front phase, for `run_before` and `run_after`."""
 
     phase, anchor = Phase.FRONT, "finish"
 
 
 class MiddleStart(_Anchor):
-    """The beginning of the middle phase."""
+    """Marks the beginning of the middle phase, for `run_before` and `run_after`."""
 
     phase, anchor = Phase.MIDDLE, "start"
 
 
 class MiddleFinish(_Anchor):
-    """The end of the middle phase."""
+    """Marks the end of the middle phase, for `run_before` and `run_after`."""
 
     phase, anchor = Phase.MIDDLE, "finish"
 
 
 class BackStart(_Anchor):
-    """The beginning of the back phase."""
+    """Marks the beginning of the back phase, for `run_before` and `run_after`."""
 
     phase, anchor = Phase.BACK, "start"
 
 
 class BackFinish(_Anchor):
-    """The end of the back phase."""
+    """Marks the end of the back phase, for `run_before` and `run_after`."""
 
     phase, anchor = Phase.BACK, "finish"
 
@@ -300,7 +300,7 @@ class Const:
     """A constant to create: `Const(graph, {"value": int32_array([0, 1]), "name": "axes"}).create_node()`."""
 
     def __init__(self, graph: Graph, attrs: Mapping[str, Any]) -> None:
-        """`value` is an array or number; `attrs` may also have `name` and `data_type`."""
+        """Takes the attribute `value`, an array or number, and optionally `name` and `data_type`."""
         self._graph, self._attrs = graph, attrs
 
     def create_node(self) -> Node:
@@ -317,7 +317,7 @@ def create_op_with_const_inputs(
     op_attrs: Mapping[str, Any] | None = None,
     input_node: Node | OutPort | None = None,
 ) -> Node:
-    """Creates an op that reads constants at some input ports, by port number, and a node at port 0."""
+    """Creates an op that reads `input_node` at input port 0, and constants at the ports in `port_value_dict`."""
     inputs: dict[int, Any] = {0: input_node, **port_value_dict}
     values = [inputs.get(index) for index in range(max(inputs) + 1)]
     attrs = {"in_ports_count": len(values), **(op_attrs or {})}
@@ -331,7 +331,7 @@ def create_op_node_with_second_input(
     op_attrs: Mapping[str, Any] | None = None,
     input_node: Node | OutPort | None = None,
 ) -> Node:
-    """Creates an op that reads a node at port 0 and a constant at port 1."""
+    """Creates an op that reads `input_node` at input port 0 and a constant at input port 1."""
     return create_op_with_const_inputs(graph, op, {1: second_input_value}, op_attrs, input_node)
 
 
@@ -341,27 +341,27 @@ def rename_node(node: Node, name: str) -> None:
 
 
 def rename_nodes(nodes: Iterable[tuple[Node, str]]) -> None:
-    """Renames nodes in the order of the list."""
+    """Renames nodes, given pairs of a node and its new name."""
     for node, name in nodes:
         rename_node(node, name)
 
 
 def int32_array(values: Any) -> Array:
-    """Returns whole numbers as int32, the type in which most operators of TFLite read shapes and axes."""
+    """Returns whole numbers as an int32 array; most TFLite operators read shapes and axes as int32."""
     import numpy as np
 
     return np.array(values, np.int32)
 
 
 def float_array(values: Any) -> Array:
-    """Returns numbers as an array of float32."""
+    """Returns numbers as a float32 array."""
     import numpy as np
 
     return np.array(values, np.float32)
 
 
 def get_backend_pad(pads: Any, spatial_dims: Iterable[int], begin_end: int) -> list[int]:
-    """Returns the beginnings (0) or ends (1) of some dimensions from `pads`, a pair for each dimension."""
+    """Returns the padding before (`begin_end` 0) or after (`begin_end` 1) each dimension in `spatial_dims`."""
     return [pads[dim][begin_end] for dim in spatial_dims]
 
 

@@ -1,11 +1,10 @@
-"""Nodes of a graph, the ports of nodes, and connections between ports: the objects that transformations edit.
+"""Nodes, ports and connections: the objects of a graph that transformations edit.
 
-A node is an op, an input, a constant, a variable or a result of the model. Data enter and leave a node at ports;
-input ports and output ports are numbered separately from 0.
-An output port stands for one tensor, and an input port stands for one position among an op's inputs. Ports are
-values: two ports are equal if their node, kind and number are equal. The data of a port are the data of its
-tensor: shape, value, element type. A connection is an output port with all input ports that read the port, or an
-input port that reads nothing yet.
+A node is an op, an input, a constant, a variable or a result of the model. A node has input ports and output
+ports; the numbers of both kinds begin at 0. An output port stands for one tensor, and an input port stands for one
+position among an op's inputs. Ports are compared by value: two ports are equal if their node, kind and number are
+equal. The `data` of a port are the shape and the value of its tensor. A connection is an output port with all
+input ports that read the output port, or an unconnected input port.
 
 Nodes, ports and connections pass edits on to the graph.
 """
@@ -33,7 +32,7 @@ _FIXED = ("graph", "id", "model_op", "op", "type")
 
 
 class NodeGraph(Protocol):
-    """The graph as nodes, ports and ops use it; `Graph` in `graph.py` describes the complete graph."""
+    """The interface of a graph to nodes, ports and op classes; `Graph` in `graph.py` implements it."""
 
     model: Model
     subgraph: Subgraph
@@ -103,12 +102,14 @@ class NodeGraph(Protocol):
 
 
 class Node(NodeAttributes):
-    """An op, input, constant, variable or result of a subgraph; the graph creates one node object for each.
+    """An op, input, constant, variable or result of a subgraph.
 
     Attributes:
-      graph: Graph of the node.
-      creation: Number of the op among those that the graph was asked to create, from 1; 0 for other nodes.
-      result_index, result_name, result_signatures: For a result, its position and its names in the model.
+      graph: Graph that contains the node.
+      creation: For an op that the graph has created, its number in order of creation, from 1; 0 for all other
+        nodes.
+      result_index, result_name, result_signatures: For a result, its position among the outputs, its name in the
+        model, and its positions in signatures.
       first_tensor: For a result, its tensor in the file.
     """
 
@@ -130,7 +131,7 @@ class Node(NodeAttributes):
     def __init__(
         self, graph: NodeGraph, kind: str, model_op: Op | None = None, tensor: Tensor | None = None
     ) -> None:
-        """Only `Graph` calls this; `kind` is the kind of a node that is not an op, and "" for an op."""
+        """For `Graph` only. `kind` is the kind of a node that is not an op, such as Const; "" for an op."""
         if model_op is None and tensor is None:
             raise refused(
                 f"Node(graph, {kind!r:.100}) does not create a node",
@@ -150,16 +151,16 @@ class Node(NodeAttributes):
 
     @property
     def id(self) -> str:
-        """The id of the node, which is unique in the graph and never reused.
+        """The id of the node: unique in the graph, and never used for another node.
 
-        The id is the node's name at the first access, with a number if needed.
+        At the first access, the id is set to the node's name, with a number appended if another node has this id.
         """
         if not self._id:
             self.take_id(self.name or self.op)
         return self._id
 
     def take_id(self, base: str) -> None:
-        """Gives the node an id that no other node has, derived from a text; only the graph calls this."""
+        """Sets a unique id that is derived from a string; only the graph calls this function."""
         object.__setattr__(self, "_id", self.graph.new_id(self, base))
 
     @property
@@ -178,7 +179,7 @@ class Node(NodeAttributes):
 
     @property
     def version(self) -> int:
-        """The version of the operator in the schema's numbers; 1 for nodes that are not ops."""
+        """The version of the operator, as the schema counts versions; 1 for nodes that are not ops."""
         return 1 if self.model_op is None else self.model_op.code.version
 
     @version.setter
@@ -197,21 +198,21 @@ class Node(NodeAttributes):
         return self.graph.has_node(self)
 
     def check_alive(self) -> None:
-        """Refuses a node that was removed from its graph."""
+        """Raises an error if the node was removed from its graph."""
         if not self.is_alive:
             raise refused(
                 f"{self} was removed from the graph", "Get the node from the graph again."
             )
 
     def touch(self) -> None:
-        """Marks the node's outputs to be inferred again."""
+        """Marks the node, so that its outputs are inferred again."""
         self.graph.touch(self)
 
     def in_port(self, index: int = 0) -> InPort:
         """Returns an input port.
 
-        A port exists if the op's class counts it, even if the model has fewer inputs; the op gets the input when
-        the port is connected.
+        The op's class can declare more input ports than the op has inputs in the model; connecting such a port
+        adds the input.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the node has no input port with this number.
@@ -229,11 +230,11 @@ class Node(NodeAttributes):
         return OutPort(self, index)
 
     def in_ports(self) -> dict[int, InPort]:
-        """Returns all input ports by number, connected or not."""
+        """Returns a dictionary of all input ports, connected or not, by number."""
         return {index: InPort(self, index) for index in range(self._count_in_ports())}
 
     def out_ports(self) -> dict[int, OutPort]:
-        """Returns all output ports by number."""
+        """Returns a dictionary of all output ports by number."""
         return {index: OutPort(self, index) for index in range(len(self.output_tensors))}
 
     def is_in_port_connected(self, index: int) -> bool:
@@ -250,10 +251,10 @@ class Node(NodeAttributes):
         """Adds an input port after the other input ports.
 
         Args:
-          source: Output port that the new input port reads; by default none. With a number, the new port gets this
-            number; missing ports before it are added too, unconnected.
-          skip_if_exist: Whether to return the port with this number if it exists; otherwise an existing port is an
-            error.
+          source: Output port that the new input port reads; by default, the new port is unconnected. Alternatively
+            the number of the new port: missing ports with lower numbers are then added too.
+          skip_if_exist: Whether to return a port with this number that already exists; if False, an existing port
+            is an error.
         """
         op = self._check_op()
         if source is not None and not isinstance(source, int):
@@ -278,11 +279,11 @@ class Node(NodeAttributes):
 
         Args:
           element_type: Element type of the tensor; NONE means that the type is inferred. Alternatively the number
-            of the port, which must be the next free number.
+            of the new port, which must be the next free number.
           name: Name of the tensor; by default derived from the node's name.
           quantization: Quantization of the tensor.
-          skip_if_exist: Whether to return the port with this number if it exists; otherwise an existing port is an
-            error.
+          skip_if_exist: Whether to return a port with this number that already exists; if False, an existing port
+            is an error.
         """
         op = self._check_op()
         check_name(name)
@@ -302,7 +303,7 @@ class Node(NodeAttributes):
         return OutPort(self, len(op.outputs) - 1)
 
     def delete_input_port(self, index: int) -> None:
-        """Removes an input port; later ports move up.
+        """Removes an input port; the numbers of later ports decrease by 1.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the node has no port with this number, or is not an op.
@@ -313,7 +314,7 @@ class Node(NodeAttributes):
         op.remove_input(index)
 
     def delete_output_port(self, index: int) -> None:
-        """Removes an output port without readers; later ports move up.
+        """Removes an output port without readers; the numbers of later ports decrease by 1.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the node has no port with this number or is not an op, or the port has
@@ -327,18 +328,18 @@ class Node(NodeAttributes):
         self.touch()
 
     def in_node(self, index: int = 0) -> Node | DataNode:
-        """Returns the node that an input port reads; after the front phase, the port's data (Model Optimizer)."""
+        """Returns the node that an input port reads; after the front phase, its data node (Model Optimizer)."""
         source = self.in_port(index).get_source()
         if source is None:
             raise refused(f"input {index} of {self} is not connected")
         return source.node if self._is_front() else DataNode(source)
 
     def in_nodes(self) -> dict[int, Node | DataNode]:
-        """Returns `in_node` for each connected input port (Model Optimizer)."""
+        """Returns a dictionary with `in_node(i)` for each connected input port (Model Optimizer)."""
         return {i: self.in_node(i) for i, tensor in enumerate(self.input_tensors) if tensor}
 
     def out_node(self, index: int = 0) -> Node | DataNode:
-        """Returns the node that reads an output port; after the front phase, its data (Model Optimizer)."""
+        """Returns the only reader of an output port; after the front phase, its data node (Model Optimizer)."""
         port = self.out_port(index)
         if not self._is_front():
             return DataNode(port)
@@ -348,12 +349,12 @@ class Node(NodeAttributes):
         return destinations[0].node
 
     def out_nodes(self) -> dict[int, Node | DataNode]:
-        """Returns `out_node` for each output port, in the front phase if it has readers (Model Optimizer)."""
+        """Returns a dictionary with `out_node(i)` for each output port, in the front phase if it has readers."""
         ports = [port for port in self.out_ports().values() if port.is_read or not self._is_front()]
         return {port.index: self.out_node(port.index) for port in ports}
 
     def replace_node(self, new: Node) -> None:
-        """Replaces the node by another node, as `graph.replace_node(self, new)` does."""
+        """Replaces this node by another node; same as `graph.replace_node(self, new)`."""
         self.graph.replace_node(self, new)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -415,7 +416,7 @@ class Node(NodeAttributes):
         if index < count and not is_allowed:
             raise refused(
                 f"{self} has {what} port {index} already",
-                "skip_if_exist=True returns the existing port.",
+                "Pass skip_if_exist=True to get the existing port.",
             )
         return index < count
 
@@ -424,8 +425,8 @@ class Node(NodeAttributes):
             ports = "port" if count == 1 else "ports"
             raise refused(
                 f"{self} has no {what} port {index!r:.100}",
-                f"It has {count or 'no'} {what} {ports}. add_{what}_port makes one; with "
-                f"{what.removesuffix('put')}_ports_count an op's class has them from the start.",
+                f"The node has {count or 'no'} {what} {ports}. Add a port with add_{what}_port, or set "
+                f"{what.removesuffix('put')}_ports_count in the op's class.",
             )
 
 
@@ -438,15 +439,15 @@ class PortData:
         self._port = port
 
     def get_shape(self) -> tuple[int, ...] | None:
-        """Returns the shape, with -1 for dimensions that are known only in a run.
+        """Returns the shape, with -1 for dimensions that are known only at run time.
 
-        None means that the shape is not known: in the front phase for all data except inputs and constants of the
-        model, and later if the rank cannot be inferred.
+        None means that the shape is not known. In the front phase, only shapes of inputs and constants of the
+        model are known. Later, a shape is unknown only if its rank cannot be inferred.
         """
         return self._port.node.graph.find_shape(self._port)
 
     def set_shape(self, shape: Sequence[int]) -> None:
-        """Sets the shape, in an op's `infer` of an output, and in a transformation of an input of the model.
+        """Sets the shape of an output within the `infer` of its op, or of a model input in a transformation.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the argument is not a shape, or the port belongs to a constant.
@@ -456,7 +457,7 @@ class PortData:
     def get_value(self) -> Array | None:
         """Returns the value as a read-only array if it depends only on constants.
 
-        None means that the value is not known.
+        Returns None if the value is not known.
         """
         return self._port.node.graph.find_value(self._port)
 
@@ -464,10 +465,11 @@ class PortData:
         """Sets a constant's data or, within an op's `infer`, an output's value; the shape follows from the value.
 
         Args:
-          value: Array or number, of a type that the port's element type can represent.
+          value: Array or number, which the port's element type must be able to represent.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if the data are computed in a run, or the type cannot represent the value.
+          LiteRtError: INVALID_ARGUMENT, if the data are computed at run time, or the element type cannot represent
+            the value.
         """
         self._port.node.graph.set_value(self._port, value)
 
@@ -527,12 +529,12 @@ class OutPort(_Port):
 
     @property
     def is_result(self) -> bool:
-        """Whether a result of the model is one of the readers."""
+        """Whether the readers of the port include a result of the model."""
         return self.node.graph.is_result(self.tensor)
 
     @property
     def quantization(self) -> Quantization | None:
-        """The quantization of the tensor: how its integers stand for real numbers."""
+        """The quantization of the tensor: scales and zero points that map its integers to real numbers."""
         return self.tensor.quantization
 
     @quantization.setter
@@ -542,11 +544,11 @@ class OutPort(_Port):
         self.node.touch()
 
     def get_data_type(self) -> ElementType:
-        """Returns the tensor's element type, which is inferred first if an edit has touched the node."""
+        """Returns the tensor's element type; inferred first if the node was edited."""
         return self.node.graph.find_type(self)
 
     def set_data_type(self, element_type: TypeLike) -> None:
-        """Sets the tensor's element type, also from a NumPy type or a name; an op's `type_infer` calls this."""
+        """Sets the tensor's element type, given as ElementType, NumPy type or name; for `type_infer` of ops."""
         self.node.graph.set_type(self, as_element_type(element_type))
 
     def disconnected(self) -> bool:
@@ -554,7 +556,7 @@ class OutPort(_Port):
         return not self.is_read
 
     def get_connection(self) -> Connection:
-        """Returns the connection of this port with all its readers."""
+        """Returns the connection between this port and all its readers."""
         return Connection(self, self.get_destinations())
 
     def get_destinations(self) -> list[InPort]:
@@ -566,7 +568,7 @@ class OutPort(_Port):
         return self.get_connection().get_destination()
 
     def connect(self, destination: InPort) -> None:
-        """Connects an input port to this port; the input port's previous source is disconnected."""
+        """Connects an input port to this port; the input port no longer reads its previous source."""
         self.check_destination(destination)
         destination.connect(self)
 
@@ -575,7 +577,7 @@ class OutPort(_Port):
         self.get_connection().remove()
 
     def check_destination(self, destination: InPort) -> None:
-        """Refuses an object that is not an input port, or an input port that cannot read this port."""
+        """Raises an error if `destination` is not an input port that can read this port."""
         if not isinstance(destination, InPort):
             raise refused(
                 f"{destination!r:.100} is not an input port",
@@ -588,7 +590,7 @@ class OutPort(_Port):
 
 
 class InPort(_Port):
-    """An input port of a node: a position among its inputs, connected or not."""
+    """An input port of a node: one position among the node's inputs, connected or unconnected."""
 
     __slots__ = ()
     type = "in"
@@ -624,7 +626,7 @@ class InPort(_Port):
         return self.get_source() is None
 
     def get_connection(self) -> Connection:
-        """Returns the connection from this port's source to this port only."""
+        """Returns the connection between this port and its source, without other readers of the source."""
         return Connection(self.get_source(), [self])
 
     def connect(self, source: OutPort) -> None:
@@ -650,7 +652,7 @@ class InPort(_Port):
             self.node.graph.set_input(self.node, self.index, None)
 
     def check_source(self, source: OutPort, *, is_new: bool = False) -> None:
-        """Refuses an argument that is not an output port of another node, in this graph and not removed."""
+        """Raises an error if `source` is not an output port that this port can read."""
         if not isinstance(source, OutPort):
             raise not_an_output(source)
         for node in (self.node, source.node):
@@ -669,7 +671,7 @@ class InPort(_Port):
             )
 
     def check_disconnect(self) -> None:
-        """Refuses to leave a result of the model without a source."""
+        """Raises an error if this port is a result of the model, which must have a source."""
         self.node.check_alive()
         self.node.in_port(self.index)  # is there still
         if self.node.is_result:
@@ -683,7 +685,7 @@ class InPort(_Port):
 
 
 class Connection:
-    """The source of some data, and the input ports that read the data.
+    """An output port, the source, and input ports that read the source, the destinations.
 
     The connection of an output port includes all readers; the connection of an input port includes only that port.
     """
@@ -721,8 +723,8 @@ class Connection:
     def set_source(self, source: OutPort) -> None:
         """Connects all destinations to another output port.
 
-        If a destination is a result of the model, the new source's tensor gets the result's name, unless it has a
-        public name already.
+        If a destination is a result of the model, the tensor of the new source is renamed to the result's name,
+        unless the tensor already has a public name.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the port belongs to another graph, or a node would read itself.
@@ -734,7 +736,7 @@ class Connection:
         self._source = source
 
     def set_destination(self, destination: InPort) -> None:
-        """Connects one input port to the source, and disconnects all others.
+        """Connects one input port to the source, and disconnects all other destinations.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if a result of the model would have no source.
@@ -756,9 +758,9 @@ class Connection:
             self._destinations.append(destination)
 
     def insert_node(self, node: Node) -> None:
-        """Inserts a node between the source and its destinations, with the node's input 0 and output 0.
+        """Inserts a node: its input 0 reads the source, and the destinations read its output 0.
 
-        If the node already reads the source, this input stays connected.
+        If the node already reads the source, the existing connection stays.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the node has no input or no output port.
@@ -796,9 +798,9 @@ class Connection:
 
 
 def not_an_output(value: object) -> LiteRtError:
-    """Returns the error for an argument that should be an output port."""
+    """Returns an error for an argument that is not an output port."""
     hints = {
-        "InPort": "Use the port that it reads: get_source().",
+        "InPort": "Use the output port that this input port reads: get_source().",
         "Node": "Use the node's port: node.out_port(0).",
     }
     hint = hints.get(type(value).__name__, "For example, node.out_port(0) is an output port.")

@@ -1,9 +1,10 @@
-"""The attributes of a node: its op, its tensors, and its named attributes.
+"""The attributes of nodes: op, tensors, and named attributes such as `stride_w`.
 
 Attributes are read and set by name (`node.stride_w`, `node["stride_w"]`). The attributes of a builtin op are the
 fields of its options in TFLite's schema, with enums by name; setting an attribute changes the op immediately. The
-attributes of a custom op come from its extractor, or are the entries of its FlexBuffer; they are written when the
-model is completed. Transformations may use any other name; such attributes are not written to the model.
+attributes of a custom op come from its extractor, or are the entries of its FlexBuffer; they are written to the
+model after all transformations. Transformations may use attributes with any other name, which are not written to
+the model.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from litert.model.graph import Op, Tensor
 from litert.model.raw_options import RawField
 
 PARAMETER, CONST, VARIABLE, RESULT = "Parameter", "Const", "Variable", "Result"
-"""Values of `op` for nodes that are not ops: an input of the subgraph, a constant, a variable, and an output."""
+"""Values of `op` for nodes that are not ops: inputs of the subgraph, constants, variables and outputs."""
 
 ENDS = (PARAMETER, CONST, VARIABLE, RESULT)
 
@@ -38,7 +39,7 @@ _STANDARD = ("id", "name", "op", "type", "version")  # attributes that each node
 
 
 class OpDefinition(Protocol):
-    """The definition of a user's op for its nodes; `Op` in `op.py` implements this interface."""
+    """The interface of a user-defined op to its nodes; `Op` in `op.py` implements the interface."""
 
     attrs: dict[str, Any]
     keeps_type: bool
@@ -53,14 +54,14 @@ class OpDefinition(Protocol):
 
 
 class NodeAttributes:
-    """The part of a node that does not need the graph.
+    """The part of class `Node` that does not need the graph.
 
     Attributes:
       model_op: Op in the model; None for `Parameter`, `Const`, `Variable` and `Result`.
       tensor: Tensor of a `Parameter`, `Const`, `Variable` or `Result`; None for an op.
-      op_definition: The user's definition of a custom op (`Op`); None if there is none.
+      op_definition: Definition of a user-defined op, an `Op`; None for all other nodes.
       is_changed: Whether the node has attributes that are not yet written to the model.
-      has_lost: Whether options were removed from the node that the model still has.
+      has_lost: Whether the model still has options that were removed from the node.
     """
 
     model_op: Op | None
@@ -90,7 +91,7 @@ class NodeAttributes:
 
     @property
     def op(self) -> str:
-        """The name of the op: a builtin operator's name in the schema, a custom code, or the node's kind."""
+        """The op name: the name of a builtin operator in the schema, a custom code, or the kind of the node."""
         return self._kind if self.model_op is None else self.model_op.name
 
     @property
@@ -144,19 +145,19 @@ class NodeAttributes:
         return {**found, **self._custom_options(), **self._free}
 
     def custom_attributes(self) -> Mapping[str, Any]:
-        """Returns a custom op's options by name, as they are written; without attributes of transformations."""
+        """Returns the options of a custom op that are written to the file, without other attributes."""
         return dict(self._custom_options())
 
     def set_extracted(self, attributes: Mapping[str, Any]) -> None:
-        """Replaces the attributes of a custom op by those that an extractor found in its options.
+        """Replaces the attributes of a custom op by the attributes that an extractor has read from its options.
 
-        Lists become tuples, and arrays become read-only: only setting an attribute can change it.
+        Lists become tuples, and arrays become read-only, so that an attribute can change only by assignment.
         """
         frozen = {name: _freeze(value) for name, value in attributes.items()}
         object.__setattr__(self, "_options", frozen)
 
     def soft_get(self, name: str, default: Any = None) -> Any:
-        """Returns an attribute; the default if the node has no such attribute."""
+        """Returns an attribute of the node; returns the default if the attribute is missing."""
         found = self._find(name)
         return default if found is MISSING else found
 
@@ -165,11 +166,11 @@ class NodeAttributes:
         return self._find(name) is not MISSING
 
     def has_valid(self, name: str) -> bool:
-        """Returns whether the node has the attribute, and the attribute is not None."""
+        """Returns whether the node has the attribute with a value other than None."""
         return self.soft_get(name) is not None
 
     def has_and_set(self, name: str) -> bool:
-        """Returns whether the node has the attribute, and the attribute is true."""
+        """Returns whether the node has the attribute with a true value."""
         return bool(self.soft_get(name))
 
     def __getitem__(self, name: str) -> Any:
@@ -270,7 +271,7 @@ def flexbuffer_entries(data: memoryview) -> Mapping[str, Any]:
 
 
 def is_same_value(value: Any, other: Any) -> bool:
-    """Returns whether two values of an attribute are equal; lists, tuples and arrays are compared by element."""
+    """Returns whether two attribute values are equal; lists, tuples and arrays are compared by element."""
     return bool(_as_plain(value) == _as_plain(other))
 
 
@@ -285,7 +286,7 @@ def _check_free_name(node: NodeAttributes, name: str, options: Collection[str]) 
     if hint:
         raise refused(
             f"{node} has no attribute '{name}'",
-            f"{hint} Give an attribute of your own a less similar name.",
+            f"{hint} If you mean an attribute of your own, give it a less similar name.",
         )
 
 

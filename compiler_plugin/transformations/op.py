@@ -1,4 +1,4 @@
-"""The user's own ops: a class describes an op, creates nodes for it, and chooses the attributes for the file.
+"""Classes for user-defined ops: a class describes an op, creates its nodes, and says which attributes are written.
 
     class SoftMax(Op):
         op = "SoftMax"
@@ -15,9 +15,8 @@
 
     node = SoftMax(graph, {"axis": -1}).create_node([x])
 
-An instance only holds attributes: nodes get copies of the attributes and do not need the instance. TFLite's
-builtin operators have such classes too, with the options of the schema:
-`Op.get_op_class_by_name("CONV_2D")`.
+An instance only holds attributes, and each node gets a copy of them. There is also a class for each builtin
+operator of TFLite, whose attributes are its options in the schema: `Op.get_op_class_by_name("CONV_2D")`.
 """
 
 from __future__ import annotations
@@ -43,38 +42,37 @@ from litert.model.raw_options import RawField
 OpClass: TypeAlias = "type[Op]"
 Infer: TypeAlias = Callable[[Any], None]
 Record: TypeAlias = str | tuple[str, str] | tuple[str, Callable[[Any], Any]]
-"""An option for the file: its name, and the attribute or function that gives its value (None: no value)."""
+"""An option to write: its name, and its attribute or a function of the node; not written if the value is None."""
 
 DEFINITION = (
     "id", "name", "op", "type", "version", "infer", "type_infer", "in_ports_count", "out_ports_count",
 )  # fmt: skip
-"""Names of attributes that describe the op itself. A node gets all other attributes."""
+"""Names of attributes that describe the op itself. Nodes get copies of all other attributes."""
 
 _SET_OF_OPS = re.compile(r"opset\d+|experimental|extension")
-"""Values of `version` in the Model Optimizer that a TFLite file cannot store."""
+"""Values that `version` can have in the Model Optimizer, but not in a TFLite file."""
 
 CLASSES: ContextVar[Mapping[str, OpClass]] = ContextVar("CLASSES")
-"""The user's ops by name, while transformations run."""
+"""The classes of user-defined ops by name, while transformations run."""
 
 
 class Op:
-    """The description of a kind of op.
+    """The base class for descriptions of user-defined ops.
 
-    Static methods `infer(node)` and `type_infer(node)`, or attributes of these names, set shapes (and values) and
-    types of a node's outputs.
+    A static method or attribute `infer(node)` sets the shapes of a node's outputs, and values if possible;
+    `type_infer(node)` sets the types.
 
     Attributes:
-      op: Name of the op: the custom code of its nodes while transformations run, and in the file, unless `type`
-        differs.
-      enabled: Whether a model's ops with this name belong to this class if no extractor describes them: their
-        options are then their attributes.
+      op: Name of the op: the custom code of its nodes. The file contains the same name, unless `type` differs.
+      enabled: Whether this class also describes ops with this name in the input model, if no extractor does. The
+        entries of the FlexBuffer are then the attributes of the ops.
       raw_options: Fields of the C struct in the op's options; None if the options are a FlexBuffer.
-      layout: Layout of the op's tensors in a vendor's NCHW partition. "image": tensors of rank 4 and 5, except
-        constants, are images in NCHW. "any": tensors of rank 4 and 5 may all be in NHWC or all in NCHW. None: all
-        tensors keep the order of dimensions that they have in the file.
+      layout: Layout of the op's tensors in a vendor's NCHW partition. With "image", tensors of rank 4 and 5,
+        except constants, are images in NCHW. With "any", all tensors of rank 4 and 5 may be in NHWC, or all in
+        NCHW. With None, all tensors keep their order of dimensions in the file.
       graph: Graph in which nodes are created.
-      attrs: Attributes, including those of `DEFINITION`.
-      keeps_type: Whether output 0 keeps its type in the model; otherwise output 0 has the type of input 0.
+      attrs: All attributes, including the attributes in `DEFINITION`.
+      keeps_type: Whether output 0 keeps its type in the model; if False, output 0 gets the type of input 0.
     """
 
     op: ClassVar[str] = ""
@@ -93,12 +91,12 @@ class Op:
         Args:
           graph: Graph in which nodes are created.
           defaults: Default attributes. `type` is the op name in the written file: a custom code, by default `op`;
-            or the name of a builtin operator, whose options then come from the records; or None for an op that
-            only transformations use. `version` is the operator's version number; the name of an op set, such as
-            `opset1`, is not written. `id` is the
-            node's id, and the node's name if there is no `name`. `in_ports_count` and `out_ports_count` are the
-            numbers of ports that exist without a connection.
-          attrs: Attributes that differ from the defaults.
+            or the name of a builtin operator, whose options then are the entries of `backend_attrs`; or None for
+            an internal op, which transformations must replace. `version` is the operator's version number; the
+            name of an op set, such as `opset1`, is not written. `id` is the node's id, and also the node's name if
+            `name` is missing. `in_ports_count` and `out_ports_count` are the numbers of ports, connected or
+            unconnected.
+          attrs: Attributes that override defaults.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if an attribute of `DEFINITION` has a value that is not allowed.
@@ -111,7 +109,7 @@ class Op:
 
     @property
     def type(self) -> str | None:
-        """The op name that is written to the file; None for an internal op."""
+        """The op name that is written to the file; None for an internal op, which must not be written."""
         found: str | None = self.attrs.get("type", self.attrs["op"])
         return found
 
@@ -121,13 +119,13 @@ class Op:
         return extension_file(type(self))
 
     def supported_attrs(self) -> Sequence[Record]:
-        """Returns the attributes that are written to the file unless `backend_attrs` is overridden."""
+        """Returns the options to write to the file if `backend_attrs` is not overridden."""
         if type(self) is Op:  # which has no class to say it
             return list(self.node_attributes())
         return [field.name for field in self.raw_options or ()]
 
     def backend_attrs(self) -> Sequence[Record]:
-        """Returns the attributes that are written to the file."""
+        """Returns the options to write to the file: a list of names or `Record` pairs."""
         return self.supported_attrs()
 
     def node_attributes(self) -> dict[str, Any]:
@@ -137,15 +135,15 @@ class Op:
     def create_node(
         self, inputs: Sequence[InputLike] | None = None, attrs: Mapping[str, Any] | None = None
     ) -> Node:
-        """Adds a node to the graph, connected to its inputs.
+        """Adds a node to the graph and connects it to its inputs.
 
         Args:
           inputs: Output ports, nodes (their output 0), arrays or numbers (new constants), or None for an
-            unconnected input. If there are no inputs, the ports stay unconnected.
-          attrs: Attributes of the node that differ from those of this op.
+            unconnected input. By default, all input ports are unconnected.
+          attrs: Attributes of the node that override the attributes of this op.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if there are more inputs than ports, or an attribute is not possible.
+          LiteRtError: INVALID_ARGUMENT, if there are more inputs than ports, or an attribute is not valid.
         """
         check_inputs(self.attrs["op"], inputs or ())
         definition = copy.copy(self)
@@ -156,7 +154,7 @@ class Op:
         if len(given) > count:
             raise refused(
                 f"{definition.attrs['op']} has {count} input ports, but {len(given)} inputs were given",
-                "Set in_ports_count in the attributes.",
+                "Set in_ports_count in the attributes of the op.",
             )
         return definition._create(given + [None] * (count - len(given)))
 
@@ -166,12 +164,13 @@ class Op:
         """Adds a node and infers the shapes and types of its outputs; for the middle and the back phase.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT in the front phase, which has no shapes; the errors of `create_node` and of
-            inference.
+          LiteRtError: INVALID_ARGUMENT in the front phase, which has no shapes; also the errors of `create_node`
+            and of inference.
         """
         if self.graph.stage is Phase.FRONT:
             raise refused(
-                f"a node of {self.attrs['op']} cannot get data in the front phase, which has no shapes",
+                f"a node of {self.attrs['op']} cannot be created with data in the front phase, which "
+                "has no shapes",
                 "Call create_node, or move the transformation to middle or back.",
             )
         node = self.create_node(inputs, attrs)
@@ -180,12 +179,13 @@ class Op:
 
     @classmethod
     def update_node_stat(cls, node: Node, attrs: Mapping[str, Any] | None = None) -> None:
-        """Makes a custom op of the model an op of this class; `Op.update_node_stat` only sets attributes.
+        """Turns a custom op of the model into an op of this class; `Op.update_node_stat` only sets attributes.
 
         Args:
-          node: Custom op in the model. Its ports stay. Its options stay until an attribute is changed.
-          attrs: Attributes that the extractor has read from the op's options. Other attributes get the class's
-            defaults.
+          node: Custom op in the model. The ports do not change. The bytes of the options do not change until an
+            attribute is changed.
+          attrs: Attributes that the extractor has read from the op's options. All other attributes get the default
+            values of the class.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the node is not a custom op.
@@ -199,7 +199,7 @@ class Op:
             cls(node.graph, attrs or {}) if cls.op else cls(node.graph, {"op": node.op}, attrs)
         )
         if (attrs or {}).get("id", node.id) != node.id:
-            raise refused(f"the id of {node}, which has '{node.id}', cannot be another")
+            raise refused(f"the id of {node} is '{node.id}', and cannot change")
         if name := (attrs or {}).get("name"):
             node.name = name
         node.set_extracted(definition.node_attributes())
@@ -207,10 +207,10 @@ class Op:
 
     @staticmethod
     def get_op_class_by_name(name: str) -> OpClass:
-        """Returns the class of an op: the user's class, or else that of a builtin operator of TFLite.
+        """Returns the class of an op: the user's class, or else the class of the builtin operator of TFLite.
 
         Raises:
-          LiteRtError: NOT_FOUND, if there is no such op; the hint names the op with the most similar name.
+          LiteRtError: NOT_FOUND, if there is no class for the op; the hint suggests the most similar name.
         """
         classes = CLASSES.get({})
         if name in classes:
@@ -260,7 +260,7 @@ class TfliteOp(Op):
     enabled = False
 
     def __init__(self, graph: NodeGraph, attrs: Mapping[str, Any] | None = None) -> None:
-        """Sets options of the operator, enums by name. Other options have the schema's defaults."""
+        """Sets options of the operator, enums by name; omitted options have the schema's defaults."""
         super().__init__(graph, attrs)
 
     def node_attributes(self) -> dict[str, Any]:
@@ -303,11 +303,14 @@ def _check(definition: Op) -> None:
         not isinstance(definition.type, str) or not definition.type
     ):
         raise _no_value(
-            "type", definition.type, name, "Give a custom code, a builtin's name or None."
+            "type",
+            definition.type,
+            name,
+            "Give a custom code, the name of a builtin operator, or None.",
         )
     for text in ("id", "name"):
         if attrs.get(text) is not None and not isinstance(attrs[text], str):
-            raise _no_value(text, attrs[text], name, "Give a text.")
+            raise _no_value(text, attrs[text], name, "Give a string.")
     if isinstance(attrs.get("version"), str) and _SET_OF_OPS.fullmatch(attrs["version"]):
         del attrs["version"]
     for count in ("in_ports_count", "out_ports_count", "version"):
@@ -316,7 +319,9 @@ def _check(definition: Op) -> None:
             attrs.pop(count, None)
         elif isinstance(value, bool) or not isinstance(value, int) or value < least:
             hint = f"Give a whole number, {least} or more"
-            hint += ", or a set of ops as opset1, which is not written." if least else "."
+            hint += (
+                ", or the name of an op set such as opset1, which is not written." if least else "."
+            )
             raise _no_value(count, value, name, hint)
 
 

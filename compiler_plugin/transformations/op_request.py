@@ -1,4 +1,4 @@
-"""Checks of requests for new ops and tensors, made before the graph is changed; names that are still free."""
+"""Checks the arguments for new ops and tensors before the graph is changed, and finds unused names."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check_request(
     _check_number(op, "version", version, 1)
     if attributes is not None and not isinstance(attributes, Mapping):
         raise refused(
-            f"the attributes of {op} are {attributes!r:.100}, and no mapping of names to values"
+            f"the attributes of {op} are {attributes!r:.100}, not a mapping of names to values"
         )
     if is_custom:
         return CUSTOM, (None, None), 1 if outputs is None else outputs
@@ -50,7 +50,7 @@ def check_inputs(op: str, inputs: object) -> None:
     """Raises an error if `inputs` is a single input instead of a list of inputs."""
     if isinstance(inputs, str) or not isinstance(inputs, Sequence):
         raise refused(
-            f"the inputs of {op} are {inputs!r:.100}, and no list", "Put it into one: [x]."
+            f"the inputs of {op} are {inputs!r:.100}, not a list", "Put the input into a list: [x]."
         )
 
 
@@ -66,7 +66,7 @@ def builtin_number(name: str) -> int:
 
 
 def find_plain_type(value: Any) -> ElementType | None:
-    """Returns the element type for Python numbers, which carry no type themselves; None for all other values."""
+    """Returns the default element type for Python numbers; None for all other values."""
     import numpy as np
 
     if isinstance(value, np.ndarray | np.generic | Blob | bytes | memoryview):
@@ -81,11 +81,13 @@ def find_plain_type(value: Any) -> ElementType | None:
 def _check_number(op: str, what: str, number: int | None, least: int) -> None:
     is_whole = isinstance(number, int) and not isinstance(number, bool)
     if number is not None and not (is_whole and number >= least):
-        raise refused(f"{what}={number!r:.100} of {op}", f"Give a whole number from {least} on.")
+        raise refused(
+            f"{what}={number!r:.100} of {op}", f"Give a whole number of at least {least}."
+        )
 
 
 class FreeNames:
-    """Set of unique names. The names in use are collected when the first new name is requested."""
+    """Finds names that are not in use. The names in use are collected at the first request for a new name."""
 
     def __init__(self, find_first: Callable[[], Iterable[str]] = tuple) -> None:
         self._find_first = find_first
@@ -120,5 +122,5 @@ def check_name(name: str) -> None:
 
 
 def refused(what: str, hint: str = "") -> LiteRtError:
-    """Returns an error for a request that a graph, a node or an op cannot fulfil."""
+    """Returns an INVALID_ARGUMENT error for a call that a graph, a node or an op refuses."""
     return LiteRtError(Status.INVALID_ARGUMENT, what, hint=hint)

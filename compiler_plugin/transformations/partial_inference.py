@@ -1,8 +1,9 @@
-"""Inference of shapes, types and values for edited ops, and for the ops that depend on a changed result.
+"""Infers shapes, types and values for edited ops, and for the ops that depend on changed results.
 
-Stock LiteRT infers builtin ops, many in one call. A user's op has its own `infer`. Tensors that no transformation
-has touched keep the shapes and types of the file. Ops that cannot be inferred (custom ops without a definition,
-control flow) keep them too, as long as their inputs are the same as in the file.
+Stock LiteRT infers builtin ops, many in one call. User-defined ops are inferred by their own `infer`. Tensors that
+no transformation has touched keep the shapes and types of the file. Ops that cannot be inferred (custom ops
+without a definition, control flow) keep the shapes and types of the file too, as long as the types of their inputs
+do not change.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ from litert.model.tensor_data import Array
 
 
 class PartialInference:
-    """Infers shapes, types and values of one graph when `Graph` requests them."""
+    """Infers shapes, types and values for one `Graph`."""
 
     _graph: InferredGraph  # that asks
 
     def __init__(self, subgraph: Subgraph, layout: DataLayout = "NHWC") -> None:
-        """Records the input types of ops that cannot be inferred; call this before the first edit."""
+        """Records the input types of ops that cannot be inferred; create this object before the first edit."""
         self._file_inputs = {
             op: input_types(op) for op in subgraph.ops if not is_self_contained(op)
         }
@@ -66,7 +67,7 @@ class PartialInference:
 
         Raises:
           LiteRtError: RUNTIME_FAILURE, if stock LiteRT refuses an op; INVALID_ARGUMENT, if an op that cannot be
-            inferred has inputs that differ from the file.
+            inferred has other input types than in the file.
         """
         self._graph = graph
         self._retyped.clear()
@@ -80,7 +81,7 @@ class PartialInference:
             depth *= 2
 
     def find_value(self, graph: InferredGraph, port: OutPort) -> Array | None:
-        """Returns the value of an op's output; None unless it depends only on constants and known dimensions."""
+        """Returns an output's value if it depends only on constants and known dimensions; otherwise None."""
         self._graph = graph
         import numpy as np  # here: most transformations need none
 
@@ -94,7 +95,7 @@ class PartialInference:
         return found if is_same else None
 
     def make_static(self, graph: InferredGraph) -> None:
-        """Fixes unknown dimensions at the interpreter's initial sizes, except those that depend on data."""
+        """Sets unknown dimensions to the interpreter's initial sizes, except dimensions that depend on data."""
         self._is_static = True
         ends = [node.tensor for node in graph.parameters]
         for tensor in (*ends, *(tensor for op in self._file_inputs for tensor in op.outputs)):

@@ -1,13 +1,14 @@
-"""Patterns describe a part of a graph, from its last op up to the tensors that the part reads.
+"""Patterns that describe a part of a graph, from the last op of the part back to its inputs.
 
     Match("MUL", Any("x"), Match("LOGISTIC", Any("x"), uses=1), name="mul")
 
-describes an op MUL. One of its inputs is the sigmoid of the other input, and no other op reads that sigmoid. The
-function that rewrites the match gets each named part as an argument. Parts with the same name, and uses of the
-same object, stand for the same place in the graph, so a pattern can be any acyclic graph with one last op.
+describes an op MUL that multiplies a tensor `x` by the sigmoid of `x`; no other op reads this sigmoid. The
+function that rewrites the match gets each named part as an argument. Parts with the same name match the same node
+or port, and so does an object that is used twice. A pattern can therefore be any acyclic graph with one last op.
 
-In the Model Optimizer, `pattern()` returns a list of named nodes with attributes and a list of edges. Here, nodes
-are `Match` objects, nesting replaces edges, and a node that feeds two others appears twice under one name.
+In the Model Optimizer, `pattern()` returns a list of named nodes with attributes and a list of edges. In this
+project, nodes are `Match` objects, and nested objects replace edges; a node that two other nodes read appears
+twice under one name.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ COMMUTATIVE = frozenset(
         "STABLEHLO_MINIMUM", "STABLEHLO_MULTIPLY", "STABLEHLO_OR",
     }
 )  # fmt: skip
-"""Ops with two inputs that can be swapped: a pattern matches the inputs in either order."""
+"""Ops whose two inputs can be swapped; patterns match these inputs in either order."""
 
 _RESERVED = ("self", "graph")
 
@@ -50,12 +51,12 @@ class Between:
 
 @dataclass(eq=False, repr=False, slots=True)
 class Any:
-    """Matches any input of an op; the rewriting function gets the output port that the input reads.
+    """Matches any input of an op; `rewrite` gets the output port that the input reads.
 
     Attributes:
-      name: Name of the parameter that gets the matched part; "" if the rewriting function does not need the part.
+      name: Name of the parameter of `rewrite` that gets the match; "" if `rewrite` does not need the match.
       where: Function that takes the port and returns whether the port matches.
-      optional: Whether the op may lack this input; the rewriting function then gets None.
+      optional: Whether the op may lack this input; `rewrite` then gets None.
     """
 
     name: str = ""
@@ -72,20 +73,21 @@ class Any:
 
 @dataclass(eq=False, repr=False, slots=True)
 class Const:
-    """Matches a constant; the rewriting function gets the `Const` node.
+    """Matches a constant; `rewrite` gets the `Const` node.
 
-    The data of constants are read last, when all other parts of the pattern have matched.
+    The data of a constant are read only after all other parts of the pattern have matched.
 
     Attributes:
-      name: Name of the parameter that gets the matched part; "" if the rewriting function does not need the part.
-      value: Number that all elements equal, with a relative tolerance of 1e-6; or a list, tuple or array of
-        numbers with the constant's shape; or a `range` or `Between` that contains all elements; or a function that
-        takes the array and returns whether it matches. Only such a function can match quantized integers.
+      name: Name of the parameter of `rewrite` that gets the match; "" if `rewrite` does not need the match.
+      value: Condition on the elements. A number must equal all elements, with a relative tolerance of 1e-6; a
+        list, tuple or array must equal the constant, including its shape; a `range` or `Between` must contain all
+        elements; a function takes the array and returns whether it matches. Quantized integers match only a
+        function.
       shape: Shape of the constant, with None for a dimension of any size; or a function that takes the shape and
-        returns whether it matches. Constants of shape (4,) can broadcast: give the shape if the shape of the
-        result matters.
+        returns whether it matches. If broadcasting of the constant could change the shape of the result, give the
+        shape.
       where: Function that takes the node and returns whether the node matches.
-      optional: Whether the op may lack this input; the rewriting function then gets None.
+      optional: Whether the op may lack this input; `rewrite` then gets None.
     """
 
     name: str = ""
@@ -106,23 +108,23 @@ class Const:
 
 
 class Match:
-    """Matches an op and its inputs; the rewriting function gets the op's node.
+    """Matches an op and its inputs; `rewrite` gets the op's node.
 
     Attributes:
       ops: Possible names of the op.
-      inputs: A pattern for each input; None for an input that the op lacks; `...`, at most once, for any number of
-        inputs. Missing inputs at the end of the list need no pattern. Without any pattern, the inputs are not
-        checked.
-      name: Name of the parameter that gets the matched part; "" if the rewriting function does not need the part.
-      output: Index of the op's output that the enclosing pattern reads; None for any output.
-      uses: Number of inputs that read the op's outputs, or a `range` of such numbers; results of the model count
-        as inputs. If `uses` is None, ops outside the pattern may read the op, which then stays when the last op is
-        replaced.
+      inputs: A pattern for each input, or None for an input that the op lacks; `...`, at most once, matches any
+        number of inputs. Inputs that are missing at the end need no entry. If `inputs` is empty, the op may have
+        any inputs.
+      name: Name of the parameter of `rewrite` that gets the match; "" if `rewrite` does not need the match.
+      output: Index of the output that the enclosing pattern reads; None for any output.
+      uses: Number of readers of the op's outputs, or a `range` of numbers; results of the model count as readers.
+        If `uses` is None, ops outside the pattern may also read the op; the op then stays when the last op of the
+        pattern is replaced.
       where: Function that takes the node and returns whether the node matches.
-      attributes: Conditions on the op's attributes, by name: a value (floats with a relative tolerance of 1e-6), a
-        `range` or `Between`, a tuple of these of which one must match, or a function that takes the value and
-        returns whether it matches. The value of an enum is its name in the schema. All other attributes,
-        `fused_activation_function` too, can have any value.
+      attributes: Conditions on the op's attributes, by name. A condition is a value (floats match with a relative
+        tolerance of 1e-6), a `range` or `Between`, a tuple of alternatives, or a function that takes the value and
+        returns whether it matches. Enum values are names in the schema. Attributes without a condition, also
+        `fused_activation_function`, can have any value.
     """
 
     __slots__ = ("attributes", "inputs", "name", "ops", "output", "uses", "where")
@@ -137,11 +139,11 @@ class Match:
         where: Callable[[Node], object] | None = None,
         **attributes: object,
     ) -> None:
-        """Makes a pattern.
+        """Creates a pattern.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if `op` names no op, if the name of an operator or attribute looks like a
-            misspelled name of the schema, or if an input is not a pattern.
+          LiteRtError: INVALID_ARGUMENT, if `op` is not a name or tuple of names, an operator or attribute has a
+            probably misspelled name, or an input is not a pattern.
         """
         _check_part(name, where)
         self.ops = _checked_ops(op)
@@ -160,24 +162,25 @@ class Match:
                 and not isinstance(entry, Match | Any | Const)
             ):
                 raise _bad(
-                    f"{self}: {entry!r} is no input",
-                    "Use Match, Any or Const, None for an input that is left out, or ... for all others.",
+                    f"{self}: {entry!r} is not a pattern for an input",
+                    "Use Match, Any or Const, None for an omitted input, or ... for any number of "
+                    "inputs.",
                 )
         if isinstance(uses, bool) or not (
             uses is None or isinstance(uses, range) or (isinstance(uses, int) and uses >= 0)
         ):
             raise _bad(f"{self}: uses={uses!r} is neither a number of readers nor a range")
         if isinstance(output, bool) or not isinstance(output, int) or output < 0:
-            raise _bad(f"{self}: output={output!r} is no number of an output")
+            raise _bad(f"{self}: output={output!r} is not the index of an output")
         _check_attributes(self)
 
     def find_orders(self, op: str, ports: Sequence[OutPort | None]) -> Sequence[Order]:
-        """Pairs the patterns of an op's inputs with ports, in each order that the inputs may have.
+        """Returns all ways to pair the patterns of the inputs with the ports that an op's inputs read.
 
-        Patterns of inputs that are missing at the end are paired with None.
+        A pattern is paired with None if the op lacks the input at the end of its inputs.
 
         Args:
-          op: Name of the op, one of `ops`.
+          op: Name of the op, one of the names in `ops`.
           ports: Ports that the op's inputs read.
         """
         head: list[Pattern | None] = []
@@ -215,23 +218,33 @@ def check_pattern(root: object) -> Mapping[str, Pattern]:
     if not isinstance(root, Match):
         shown = "a function" if callable(root) else repr(root)
         raise _bad(
-            f"{shown} is no pattern", "A pattern is a Match: the last op, with what it reads."
+            f"{shown} is not a pattern",
+            "Pass a Match for the last op, with patterns for its inputs.",
         )
     if any(op in ENDS for op in root.ops):
-        raise _bad(f"{root} is no op that could be replaced", "Let the pattern end in an op.")
+        raise _bad(
+            f"{root} is not an op, and cannot be replaced", "Let the pattern end with an op."
+        )
     if root.output:
-        raise _bad(f"{root} is the last op, and its output {root.output} feeds nothing of it")
+        raise _bad(
+            f"{root} is the last op of the pattern, so no part of the pattern reads its output "
+            f"{root.output}"
+        )
     named: dict[str, Pattern] = {}
     for pattern in walk(root):
         if not pattern.name:
             continue
         first = named.setdefault(pattern.name, pattern)
         if type(first) is not type(pattern):
-            raise _bad(f"'{pattern.name}' names both {first} and {pattern}", "Rename one of them.")
+            raise _bad(
+                f"the name '{pattern.name}' stands for both {first} and {pattern}",
+                "Rename one of them.",
+            )
         if isinstance(first, Match) and isinstance(pattern, Match):
             if not set(first.ops) & set(pattern.ops):
                 raise _bad(
-                    f"'{pattern.name}' names both {first} and {pattern}, and no op is both",
+                    f"the name '{pattern.name}' stands for {first} and {pattern}, but no op matches "
+                    "both",
                     "Rename one of them.",
                 )
             if pattern is not first and first is root:
@@ -240,7 +253,7 @@ def check_pattern(root: object) -> Mapping[str, Pattern]:
 
 
 def walk(root: Pattern) -> Iterator[Pattern]:
-    """Yields each part of a pattern once; a `Match` comes before the patterns of its inputs."""
+    """Yields each part of a pattern once, a `Match` before the patterns of its inputs."""
     seen: set[int] = set()
     waiting: list[Pattern] = [root]
     while waiting:
@@ -261,7 +274,8 @@ def _checked_ops(op: str | Sequence[str]) -> tuple[str, ...]:
     ops = (op,) if isinstance(op, str) else tuple(op)
     if not ops or not all(isinstance(name, str) and name for name in ops):
         raise _bad(
-            f"{op!r} names no op", "Name an operator (CONV_2D), a custom op, or a tuple of them."
+            f"{op!r} is not the name of an op",
+            "Give the name of an operator (CONV_2D) or custom op, or a tuple of names.",
         )
     for name in ops:
         if re.fullmatch("[A-Z][A-Z0-9_]*", name) and name not in BUILTIN_NUMBERS:
@@ -290,22 +304,25 @@ def _check_attributes(pattern: Match) -> None:
         for value in wanted if isinstance(wanted, tuple) else (wanted,):
             if names and isinstance(value, str) and value not in names:
                 known = ", ".join(names)
-                raise _bad(f"{pattern}: {name} is never {value!r}", f"It is one of {known}.")
+                raise _bad(f"{pattern}: {name} cannot be {value!r}", f"Use one of {known}.")
 
 
 def _check_part(name: str, where: object) -> None:
     """Refuses what is no name and no condition of a part of a pattern."""
     if not isinstance(name, str):
         raise _bad(
-            f"a {type(name).__name__} is no name for a part of a pattern",
-            "A constant of the graph is made by graph.create_const(value).",
+            f"a {type(name).__name__} cannot be the name of a part of a pattern",
+            "To create a constant of the graph, call graph.create_const(value).",
         )
     if name and (not name.isidentifier() or name in _RESERVED):
         raise _bad(
-            f"{name!r} is no name for a part of a pattern", "Use a name that a parameter can have."
+            f"{name!r} cannot be the name of a part of a pattern",
+            "Use a valid name of a parameter, except self and graph.",
         )
     if where is not None and not callable(where):
-        raise _bad(f"where={where!r} cannot be called", "Pass a function that says yes or no.")
+        raise _bad(
+            f"where={where!r} cannot be called", "Pass a function that returns True or False."
+        )
 
 
 def _bad(what: str, hint: str = "") -> LiteRtError:

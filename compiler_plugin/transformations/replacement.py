@@ -1,9 +1,9 @@
-"""Transformations that look for an op or a pattern and replace it, until no match is left.
+"""Base classes of transformations that replace each op with a given name, or each match of a pattern.
 
-A replacement takes over the op's output tensors, with their names, if the replacement is new or if only removed
-ops read it. Otherwise the op's readers are connected to the replacement. Outputs of the model keep their names in
-both cases. Matched ops are removed
-automatically when they have no readers any more. The folder determines the phase, not the class.
+A replacement takes over the output tensors of the replaced op, with their names, if the replacement is new or only
+removed ops read it. Otherwise the readers of the replaced op are connected to the replacement. Outputs of the
+model keep their names in both cases. Matched ops without readers are removed automatically. The folder of the
+class determines the phase.
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 Replacement: TypeAlias = Node | OutPort | Sequence[Node | OutPort | None] | None
-"""Replacement of an op's outputs: a node (for all outputs, in order), a port (for the only output), or a list with
-a port or node for each output (None for an output that has no reader)."""
+"""Replacement of an op: a node, an output port, or a list.
+
+The outputs of a node replace the outputs of the op in order. A port replaces the only output. A list has a port or
+node for each output, or None for an output without readers.
+"""
 
 
 class OpReplacement(Transformation):
-    """Replaces each op with a given name, or with one of several names.
+    """Replaces each op that has a given name, or one of several given names.
 
     Attributes:
       op: Name of the operator in the schema, or custom code; or a tuple of names.
@@ -47,15 +50,15 @@ class OpReplacement(Transformation):
     def replace_op(self, graph: Graph, node: Node) -> Replacement:
         """Returns the replacement of an op.
 
-        The function is called again for the new op if it has one of the names.
+        If the new op has one of the given names too, the function is called again for the new op.
 
         Returns:
-          The new outputs, in a form that `Replacement` lists; the node itself if the function changed it in place.
-          Return None if the op stays unchanged, or if the function has already reconnected the op's readers.
+          A replacement of the op; or the node itself, if the function has changed the op in place; or None, if the
+          op stays unchanged or the function has already reconnected its readers.
         """
 
     def find_and_replace_pattern(self, graph: Graph) -> int:
-        """Replaces ops until `replace_op` replaces none of the remaining ops."""
+        """Calls `replace_op` for each op with a given name, until no call changes the graph."""
         replacer = Replacer(graph, self.name)
 
         def attempt(node: Node) -> bool:
@@ -71,11 +74,11 @@ class OpReplacement(Transformation):
 class PatternReplacement(Transformation):
     """Replaces the last op at each match of a pattern.
 
-    The other ops of the match stay if an op outside the match reads them; otherwise they are removed. The class is
-    checked when it is defined: its pattern must be valid, and the pattern must name each parameter of `rewrite`.
+    Other matched ops are removed unless an op outside the match reads them. The class is checked when it is
+    defined: its pattern must be valid, and each parameter of `rewrite` must be the name of a part of the pattern.
 
     Attributes:
-      pattern: Pattern to search for, whose last op is replaced (`pattern.py`).
+      pattern: Pattern to search for (`pattern.py`); the last op of the pattern is replaced.
     """
 
     @property
@@ -89,8 +92,9 @@ class PatternReplacement(Transformation):
         Args:
           graph: Graph to change.
           args: Not used.
-          named: The matched parts of the pattern that `rewrite` has parameters for, by name: the node of an op or
-            constant, the output port of an `Any`, None for an optional input that the op lacks.
+          named: Matches of the named parts of the pattern: a node for a `Match` or `Const`, an output port for an
+            `Any`, None for an optional input that the op lacks. Only the parts that are parameters of `rewrite`
+            are passed.
 
         Returns:
           Same as `OpReplacement.replace_op`.
@@ -102,7 +106,7 @@ class PatternReplacement(Transformation):
             _check_made(cls, lambda: _check_class(cls))
 
     def find_and_replace_pattern(self, graph: Graph) -> int:
-        """Rewrites matches in execution order, until `rewrite` replaces no remaining match."""
+        """Calls `rewrite` for each match in execution order, until no call changes the graph."""
         names = _parameters(type(self))
         replacer = Replacer(graph, self.name)
 
@@ -159,16 +163,16 @@ def _check_made(cls: type, check: Callable[[], object]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Replacer:
-    """Replaces ops of a graph on behalf of the transformation with the given name."""
+    """Replaces ops of a graph for the transformation `name`, which error messages mention."""
 
     graph: Graph
     name: str
 
     def rewrite_all(self, ops: Sequence[str], attempt: Callable[[Node], bool]) -> int:
-        """Tries a rewrite at each op with one of the names until no op matches; returns the number of rewrites.
+        """Calls `attempt` for each op with a given name until no call succeeds; returns the number of successes.
 
         Raises:
-          LiteRtError: INVALID_TRANSFORMATION, if the rewrites do not come to an end.
+          LiteRtError: INVALID_TRANSFORMATION, if the rewrites do not terminate.
         """
         count = limit = 0
         while True:
@@ -180,21 +184,18 @@ class Replacer:
                 limit = limit or 1000 + 20 * len(self.graph.nodes)
                 if count > limit:
                     raise self._error(
-                        f"finds no end: it has rewritten {count} times, last {node.op}, and its "
-                        "results match "
-                        "again",
-                        "Let it return None, with nothing changed, for an op that is as it "
-                        "should be, or narrow "
-                        "its pattern.",
+                        f"does not terminate: after {count} rewrites, the last of op {node.op}, its "
+                        "results still match",
+                        "Return None, and change nothing, for an op that needs no rewrite, or make the "
+                        "pattern stricter.",
                     )
             if count == before:
                 return count
 
     def rewrite_once(self, matched: Sequence[Node], rewrite: Callable[[], Replacement]) -> bool:
-        """Rewrites the graph at one op, connects the replacement and removes ops that have no readers any more.
+        """Calls `rewrite`, and replaces the first matched op by the returned replacement.
 
-        The op to replace is the first of the matched ops. The other matched ops are removed if they have no
-        readers. Returns whether anything has changed.
+        Matched ops that then have no readers are removed. Returns whether anything has changed.
         """
         root, gone = matched[0], list(matched)
         edits, created = self.graph.edit_count, self.graph.creation_count
@@ -217,7 +218,7 @@ class Replacer:
         return True
 
     def replace(self, old: Sequence[OutPort], replacement: object, created: int) -> None:
-        """Connects the readers of output ports of removed ops to the replacements of these ports.
+        """Connects the readers of each port in `old` to the corresponding port of the replacement.
 
         `created` is the number of ops that the graph had created before the replacement was built.
         """
@@ -227,8 +228,8 @@ class Replacer:
         for (before, after), connection in zip(pairs, connections, strict=True):
             if any(reader.node is after.node for reader in connection.get_destinations()):
                 raise self._error(
-                    f"gives {after.node}, which reads {before}, whose place it is to take",
-                    "To put a node behind another use connection.insert_node(node).",
+                    f"returns {after.node}, which reads {before}, and therefore cannot replace it",
+                    "To insert a node after another node, use connection.insert_node(node).",
                 )
         are_old = set(old)
         if any(after in are_old for _, after in pairs):  # each is read as it was before
@@ -252,7 +253,7 @@ class Replacer:
             ports: list[OutPort | None] = list(replacement.out_ports().values())
             if len(ports) > len(old):
                 raise self._error(
-                    f"gives {replacement}, with {len(ports)} outputs, where {what} has {len(old)}",
+                    f"returns {replacement} with {len(ports)} outputs, but {what} has {len(old)}",
                     "Return the ports: one for each output.",
                 )
             ports += [None] * (len(old) - len(ports))
@@ -264,12 +265,12 @@ class Replacer:
             ports = [self._as_port(entry) for entry in replacement]
         else:
             raise self._error(
-                f"gives {replacement!r:.100} for {what}",
+                f"returns {replacement!r:.100} for {what}",
                 "Return a node, an output port, one of these for each output, or None.",
             )
         if len(ports) != len(old):
             raise self._error(
-                f"gives {len(ports)} ports where {what} has {len(old)}",
+                f"returns {len(ports)} ports, but {what} has {len(old)}",
                 "Return one port for each output; None for an output that has no reader.",
             )
         for before, port in zip(old, ports, strict=True):
@@ -287,9 +288,12 @@ class Replacer:
             if len(entry.out_ports()) == 1:
                 return entry.out_port(0)
             raise self._error(
-                f"returns {entry}, which does not have exactly one output", "Return its ports."
+                f"returns {entry}, which does not have exactly one output",
+                "Return the ports of the node.",
             )
-        raise self._error(f"gives {entry!r:.100} for an output", "Return a node or an output port.")
+        raise self._error(
+            f"returns {entry!r:.100} for an output", "Return a node or an output port."
+        )
 
     def _is_own(self, port: OutPort, old: Node, created: int) -> bool:
         """Whether only what is new, and an op that goes, read a port."""
@@ -310,7 +314,7 @@ class Replacer:
 
 
 def remove_unread(graph: Graph, nodes: Sequence[Node]) -> None:
-    """Removes those of the given ops that have no readers except removed ops; fastest with readers first."""
+    """Removes those of the given ops that have no readers, except readers that are removed too."""
     waiting = [node for node in nodes if node.is_alive]
     while waiting:
         left = []

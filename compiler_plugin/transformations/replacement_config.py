@@ -1,7 +1,7 @@
-"""Reads a configuration file that lists the sub-graphs to replace: `--transformations_config=FILE`.
+"""Reads a file of `--transformations_config`, which describes the sub-graphs to replace.
 
-The format is that of the Model Optimizer, whose files therefore only need new node names. A file is a list of
-descriptions. Each description has the `id` of a transformation, the way to find the sub-graph (`match_kind`), and
+The Model Optimizer has the same format, so its files need only new node names. A file is a list of descriptions.
+Each description has the `id` of a transformation, the way to find the sub-graph (`match_kind`), and
 `custom_attributes` for the transformation. The format is published as a JSON Schema,
 `replacement_config.schema.json`; a test checks that the schema and this reader agree.
 
@@ -35,7 +35,7 @@ _LARGEST_PORT = 1 << 16
 
 
 class MatchKind(Enum):
-    """Way to find the sub-graph: by scope or by points; `general` for the whole graph."""
+    """How to find the sub-graph: by scope, or by start and end points; `general` means the whole graph."""
 
     SCOPE = "scope"
     POINTS = "points"
@@ -44,11 +44,11 @@ class MatchKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PortName:
-    """Names an input or output port of a node in a sub-graph.
+    """A reference to an input or output port of a node in a sub-graph.
 
     Attributes:
-      node: Regular expression for the start of the node's name: of the part behind the scope, or of the whole name
-        if the sub-graph is given by points.
+      node: Regular expression for the beginning of the node's name. For a match by scope, the expression applies
+        to the part of the name after the scope.
       port: Number of the port.
     """
 
@@ -58,20 +58,20 @@ class PortName:
 
 @dataclass(frozen=True, slots=True)
 class ReplacementDescription:
-    """Describes sub-graphs to replace, and names the transformation that replaces them.
+    """A description of sub-graphs to replace, with the id of the transformation that replaces them.
 
     Attributes:
       replacement_id: The `replacement_id` of the transformation.
-      match_kind: Way to find the sub-graph.
-      scopes: Regular expressions for the leading part of a node's name, up to a `/`; only for matches by scope.
-      start_points, end_points: Names of the first and last nodes; only for matches by points.
-      inputs: For each input of the sub-graph, the ports inside that read this input. If empty, all tensors from
-        outside are inputs.
-      outputs: Ports inside the sub-graph that are its outputs, in order. If empty, all ports that outside ops read
-        are outputs.
+      match_kind: How to find the sub-graphs.
+      scopes: For matches by scope, regular expressions for the leading part of node names, up to a `/`.
+      start_points, end_points: For matches by points, the names of the first and the last nodes.
+      inputs: For each input of the sub-graph, the ports inside that read the input. If the list is empty, all
+        tensors from outside are inputs.
+      outputs: Ports inside the sub-graph that are its outputs, in order. If the list is empty, all ports that
+        outside ops read are outputs.
       includes_start_points, includes_end_points: Whether the sub-graph contains its start points or end points.
-      custom_attributes: Attributes for the transformation, as JSON values.
-      op: Name of the op that replaces the sub-graph if no transformation does; "" otherwise.
+      custom_attributes: Attributes for the transformation or the op, as JSON values.
+      op: Name of the op that replaces the sub-graphs if no transformation has the id; "" if there is none.
       where: File and JSON element that contain the description, for messages.
     """
 
@@ -154,4 +154,4 @@ _OPTIONAL: Mapping[str, tuple[str, Codec[Any]]] = {
     "include_inputs_to_sub_graph": ("includes_start_points", BOOLEAN),
     "include_outputs_to_sub_graph": ("includes_end_points", BOOLEAN),
 }
-"""Optional fields of the file: the attribute that each one sets, and the type of its value."""
+"""For each optional field of the file, the attribute that the field sets and the type of its value."""

@@ -1,7 +1,7 @@
-"""Runs transformations: one on one graph, and all of them, phase by phase.
+"""Runs all transformations on a model, phase by phase.
 
 The phases are front, inference, middle, back and emission. Each transformation runs on all subgraphs before the
-next begins. Parts of the model that no transformation edits stay unchanged. An error in a transformation, also in
+next begins. Parts of the model that no transformation edits do not change. An error in a transformation, also in
 user code, names the transformation, the line of its file, and the transformations that ran before.
 """
 
@@ -47,7 +47,7 @@ from litert.model.graph import Model, Subgraph
 
 
 class Transformations:
-    """The transformations that run on a model, with counts of their matches and their run times so far.
+    """The transformations that run on a model, with the number of matches and the run time of each.
 
     Attributes:
       options: Options that the user gave.
@@ -80,7 +80,7 @@ class Transformations:
 
     @property
     def notes(self) -> Sequence[str]:
-        """Sentences about files that were ignored, and about transformations that matched nothing so far."""
+        """Sentences about ignored files, and about transformations that have matched nothing so far."""
         no_images = "--data_layout=NCHW: no input or output has four or five dimensions"
         return [
             *self.extensions.notes,
@@ -90,7 +90,7 @@ class Transformations:
         ]
 
     def reports(self) -> list[TransformationReport]:
-        """Reports the matches and time of each transformation so far, over all graphs, in execution order."""
+        """Returns the number of matches and the run time of each transformation so far, in execution order."""
         return [
             TransformationReport(
                 item.name,
@@ -106,8 +106,8 @@ class Transformations:
         """Runs all phases on all subgraphs of a model. After an error, the model must not be used.
 
         Raises:
-          LiteRtError: If a transformation fails; the error names it, the line of its file and the transformations
-            that ran before.
+          LiteRtError: If a transformation fails. The error names the transformation, the line of its file, and the
+            transformations that ran before.
         """
         self._op_names.update(op.name for op in model.ops())
         with self.ops.in_use():
@@ -137,14 +137,14 @@ class Transformations:
 
     @property
     def custom_layouts(self) -> Mapping[str, CustomLayout]:
-        """Layouts that the user's ops declare, by op name."""
+        """The declared layout of each user-defined op, by op name."""
         return {cls.op: cls.layout for cls in self.extensions.ops if cls.layout is not None}
 
     def run_in_partitions(self, models: Sequence[Model], layout: DataLayout) -> None:
-        """Runs the back phase on a vendor's partitions, which already have their new layout.
+        """Runs the back phase on the partitions of a vendor, after their layout has changed.
 
         Args:
-          models: A model for each partition that contains only this partition.
+          models: A model for each partition, which contains nothing else.
           layout: Layout of the partitions.
 
         Raises:
@@ -321,10 +321,10 @@ def find_misnamed(
     reports: Iterable[TransformationReport],
     known: Collection[str],
 ) -> Iterator[str]:
-    """Yields sentences about user transformations that search for an op by another framework's name: `Conv2D`.
+    """Yields sentences about transformations that search for the op name of another framework, such as `Conv2D`.
 
-    Such a name may belong to a custom op, so it is not an error. A sentence is yielded only if the transformation
-    has found nothing. `known` has the op names of the model and of the user's ops.
+    A foreign op name is not an error, because a custom op may have this name. Only user transformations without
+    matches are reported. `known` has the op names in the model and in the user's classes.
     """
     builtin = {_plain(name): name for name in BUILTIN_NUMBERS}
     for item, report in zip(planned, reports, strict=True):

@@ -1,8 +1,8 @@
-"""Recognizes chains of ops that compute the same function of one tensor and of numbers in different ways.
+"""Finds the function of one tensor that a chain of ops with constant numbers computes.
 
-Converters write `relu6(x + 3) / 6` in many ways: the clamp as an op of its own, as a fused activation, as MINIMUM
-and MAXIMUM; the factor before or behind it, as a product or a quotient. This module finds the function that such a
-chain computes.
+Converters write `relu6(x + 3) / 6` in many ways. The clamp is a RELU6 op, a fused activation, or MINIMUM and
+MAXIMUM; the factor comes before or after the clamp, as a product or a quotient. This module finds the same
+function for all of these chains.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ CLAMPS = {
     "RELU_0_TO_1": (0.0, 1.0),
     "RELU_N1_TO_1": (-1.0, 1.0),
 }
-"""Lower and upper limits of clamping ops, which are also those of fused activations of the same names."""
+"""Lower and upper limits of clamping ops, and of fused activations with the same names."""
 
 
 _MOST_PRODUCTS, _MOST_STEPS = 4, 8
-"""How far up a chain is followed: further than converters write them, and no more where one has thousands of ops.
-What is behind products is found from the other side of a gate too, which is longer by a sum, a product or both."""
+"""Limits for the number of ops that are followed in a chain: products, and ops of any kind.
+
+Converters write shorter chains; the limits bound the search in chains of thousands of ops.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Affine:
 
 @dataclass(frozen=True, slots=True)
 class Clamp:
-    """The function `min(max(inner, low), high)`. `inner` has the form that `find_affine` returns."""
+    """The function `min(max(inner, low), high)`; `inner` is a list that `find_affine` returns."""
 
     inner: Sequence[Affine]
     low: float
@@ -64,7 +66,7 @@ def find_number(port: OutPort | None) -> float | None:
 
 
 def find_affine(port: OutPort, ignore_activation: bool = False) -> list[Affine]:
-    """Returns a float32 port as affine functions: of itself, then of ports further up the chain of ops.
+    """Returns a float32 port as affine functions: first of itself, then of each earlier port in its chain of ops.
 
     `ignore_activation` ignores the fused activation of the last op.
     """
@@ -78,12 +80,12 @@ def find_affine(port: OutPort, ignore_activation: bool = False) -> list[Affine]:
 
 
 def find_scaled(port: OutPort) -> list[Affine]:
-    """Same as `find_affine`, but returns only functions without an offset."""
+    """Same as `find_affine`, but stops before the first function with an offset."""
     return list(takewhile(lambda one: not one.offset, find_affine(port)[: _MOST_PRODUCTS + 1]))
 
 
 def in_terms_of(chain: Sequence[Affine], other: OutPort) -> Affine | None:
-    """Returns a chain as an affine function of `other`; None if both have no source in common."""
+    """Returns a chain as an affine function of the port `other`; None if their chains have no common port."""
     bases = {base.port: base for base in find_affine(other)}
     for one in chain:
         base = bases.get(one.port)
@@ -96,7 +98,7 @@ def in_terms_of(chain: Sequence[Affine], other: OutPort) -> Affine | None:
 
 
 def find_clamp(port: OutPort, most_ops: int = _MOST_STEPS) -> Clamp | None:
-    """Returns the clamp that ops, a fused activation or both compute for a port; None if there is no clamp."""
+    """Returns the clamp that ops or a fused activation compute for a port; None if there is no clamp."""
     node = port.node
     if node.soft_get("fused_activation_function") in CLAMPS:
         inner = find_affine(port, ignore_activation=True)
@@ -121,10 +123,10 @@ def find_clamp(port: OutPort, most_ops: int = _MOST_STEPS) -> Clamp | None:
 
 
 def find_operands(node: Node) -> tuple[OutPort | None, float | None, bool]:
-    """Splits an op's two operands into a port and a number; also returns whether the number is the second operand.
+    """Returns the operands of an op: a port, a number, and whether the number is the second operand.
 
-    If neither operand is a number, the result is the second operand and None. A damaged file may have an op
-    without a second operand.
+    If neither operand is a number, the returned number is None. In a damaged file, an op may have no second
+    operand.
     """
     if len(node.in_ports()) != 2:
         return None, None, False

@@ -1,10 +1,11 @@
-"""Shapes and small values of ops under the assumption that unknown dimensions have certain sizes.
+"""Finds unknown dimensions by trial: infers shapes and small values for several sizes of the unknown dimensions.
 
-The interpreter of stock LiteRT computes shapes only for known sizes. So a dimension counts as unknown if it
-differs between probes with different sizes. The first probe has the sizes that the interpreter starts with.
+The interpreter of stock LiteRT computes shapes only for known sizes. A probe is one inference with trial sizes. A
+dimension of a result counts as unknown if it differs between probes. The first probe has the interpreter's initial
+sizes.
 
-Some shapes depend on the values of other ops, such as SHAPE and the ops that read it. Stock LiteRT computes these
-values: it runs only these ops.
+Some shapes depend on values, for example on the result of SHAPE. To get these values, stock LiteRT runs only the
+ops that compute them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from litert.model.graph import Op, Tensor
 from litert.model.tensor_data import Array
 
 Sizes = Callable[[int, int], int]
-"""Function that returns a trial size for an unknown dimension, given its index and its initial size."""
+"""Function that returns a trial size for an unknown dimension, given the dimension's index and initial size."""
 
 _VALUE_LIMIT = 16 << 20  # bytes of a value that is computed to be looked at
 _SHAPE_LIMIT = 1 << 16  # bytes of what shapes are computed from
@@ -39,10 +40,10 @@ _WANTED = 2
 
 
 class ShapeProbe:
-    """Shapes and values of a graph for one choice of sizes of the unknown dimensions.
+    """The shapes and values in a graph for one choice of trial sizes.
 
     Attributes:
-      shapes: Shapes of the inferred tensors; None for a tensor whose shape is not known.
+      shapes: Shape of each inferred tensor; None if the shape is not known.
       refused: Error text of stock LiteRT for each op that it refuses.
     """
 
@@ -57,8 +58,8 @@ class ShapeProbe:
 
         Args:
           sizes: Function that chooses sizes for unknown dimensions; None keeps the sizes of the tensors.
-          foreign_value: Function that returns the value of a tensor that a user's op writes, or None if it is not
-            known.
+          foreign_value: Function that returns the value of a tensor that a user-defined op writes; None if the
+            value is not known.
           has_rank: Function that returns whether a tensor's shape has been set.
           layout: Layout of the graph, NHWC or NCHW.
         """
@@ -127,7 +128,7 @@ class ShapeProbe:
                     self._values.update(dict.fromkeys(op.outputs))
 
     def find_value(self, tensor: Tensor) -> Array | None:
-        """Returns a tensor's value; None unless it depends only on constants and known shapes."""
+        """Returns a tensor's value if the value depends only on constants and known shapes; otherwise None."""
         self.find_values([tensor])
         return self._values.get(tensor)
 
@@ -277,11 +278,11 @@ def _all(tried: int) -> Sizes:
 
 
 _TRIED: Sequence[Sizes] = (_by_index, _all(32), _all(2), _all(96), _all(256), _all(224), _all(299))
-"""What unknown dimensions are tried with, until two are taken: many networks take only multiples of 32."""
+"""Trial sizes, in order, until two are accepted without errors; many networks accept only multiples of 32."""
 
 
 def make_probes(make: Callable[[Sizes], ShapeProbe], ops: Sequence[Op]) -> list[ShapeProbe]:
-    """Infers ops with several trial sizes; returns the two probes in which stock LiteRT refuses the fewest ops."""
+    """Infers ops with several trial sizes; returns the two probes with the fewest refused ops."""
     tried: list[ShapeProbe] = []
     for sizes in _TRIED:
         probe = make(sizes)
@@ -305,9 +306,9 @@ def may_shape(tensor: Tensor) -> bool:
 
 
 def combine(tensor: Tensor, found: Sequence[Shape | None]) -> tuple[Shape, Shape] | None:
-    """Combines the shapes from all probes into a tensor's shape and signature; None if they remain unknown.
+    """Combines a tensor's shapes in all probes into its shape and its signature, with -1 for unknown dimensions.
 
-    The first probe has the sizes that the interpreter starts with.
+    The first probe has the interpreter's initial sizes. None means that the shape is not known.
     """
     shapes = [shape for shape in found if shape is not None]
     if not shapes or len({len(shape) for shape in shapes}) > 1:

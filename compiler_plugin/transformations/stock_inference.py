@@ -1,8 +1,8 @@
 """Shapes and values of builtin ops, computed by the kernels of stock LiteRT.
 
-To find shapes, the interpreter prepares a region of ops, as before a run, and the tensors' shapes are read back.
-To find values, the interpreter runs ops whose inputs are all known. Both happen on a small model of the region
-(`stock_region.py`), in this process and without delegates. A model that crashes stock LiteRT when it is loaded
+To find shapes, the interpreter allocates tensors for a group of ops, and their shapes are read back. To find
+values, the interpreter runs ops whose inputs are all known. For both, a small model of the group
+(`stock_region.py`) is loaded in this process, without delegates. A model that crashes stock LiteRT at load time
 therefore also crashes this process.
 """
 
@@ -30,12 +30,12 @@ _NODE = re.compile(r"Node number (\d+) \(.*?\) failed to \w+\.?")
 _SOURCE = re.compile(r"\S+\.(?:cc|h)(?::\d+)? ")
 
 SHAPE_TYPES = frozenset({ElementType.INT32, ElementType.INT64, ElementType.BOOL})
-"""Element types of what shapes may be computed from."""
+"""Element types of tensors whose values can determine shapes."""
 
 VALUE_TYPES = frozenset(t for t in ElementType if t.bits >= 8) - {
     ElementType.BFLOAT16, ElementType.FLOAT8_E4M3FN, ElementType.FLOAT8_E5M2, ElementType.COMPLEX128
 }  # fmt: skip
-"""Element types whose values stock's Python gives."""
+"""Element types whose values the Python API of stock LiteRT returns."""
 
 _NOT_ALONE = CONTROL_FLOW | {"READ_VARIABLE", "STABLEHLO_COMPOSITE", "STABLEHLO_RNG_BIT_GENERATOR"}
 
@@ -44,28 +44,28 @@ _MAY_LACK_INPUTS = frozenset({
     "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "LSTM", "SVDF", "TRANSPOSE_CONV", "UNIDIRECTIONAL_SEQUENCE_LSTM",
     "UNIDIRECTIONAL_SEQUENCE_RNN",
 })  # fmt: skip
-"""Ops whose kernels look whether an optional input is there; others may crash without one."""
+"""Ops whose kernels check for missing optional inputs; kernels of other ops may crash if an input is missing."""
 
 _NEEDS_SCALES = frozenset({"ADD", "SQUARED_DIFFERENCE", "SUB"})
-"""Ops whose kernels end the process where quantized numbers have no scale."""
+"""Ops whose kernels abort the process if a quantized tensor has no scale."""
 
 _MOST_DIMENSIONS = 8
-"""Of what kernels broadcast: with more they end the process."""
+"""Largest rank for kernels that broadcast; with a higher rank, they abort the process."""
 
 _COPIES = frozenset({"EXPAND_DIMS", "RESHAPE", "SQUEEZE"})
-"""Ops whose kernels copy as many bytes as they read, whatever the type of the result."""
+"""Ops whose kernels copy all bytes of the input, even if the output has another element type."""
 
 _SCALED = frozenset({ElementType.INT8, ElementType.UINT8, ElementType.INT16})
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Result of the shape inference of stock LiteRT for a region of ops.
+    """Result of shape inference by stock LiteRT for a group of ops.
 
     Attributes:
-      shapes: Shapes of the results of all ops up to the one where inference stopped.
-      stopped: Position of the first op whose output shapes are missing; None if all shapes are known.
-      reason: Error text of stock LiteRT for the op at `stopped`; "" if only a run can determine the op's shapes.
+      shapes: Shapes of the outputs of all ops up to the op where inference stopped.
+      stopped: Position of the op where inference stopped; None if all shapes are known.
+      reason: Error text of stock LiteRT for the op at `stopped`; "" if the op's shapes are known only at run time.
     """
 
     shapes: Mapping[Tensor, Shape]
@@ -74,12 +74,12 @@ class Prepared:
 
 
 def is_self_contained(op: Op) -> bool:
-    """Returns whether stock LiteRT can infer an op from the op's inputs alone, without the rest of the model."""
+    """Returns whether stock LiteRT can infer an op from its inputs alone, without other parts of the model."""
     return not op.is_custom and op.name not in _NOT_ALONE
 
 
 def lacks_input(op: Op) -> bool:
-    """Returns whether a builtin op lacks an input that its kernel reads without a check."""
+    """Returns whether a builtin op lacks an input although its kernel does not check for missing inputs."""
     return None in op.inputs[:1] or (None in op.inputs and op.name not in _MAY_LACK_INPUTS)
 
 
@@ -91,10 +91,9 @@ def prepare(
 ) -> Prepared:
     """Infers the output shapes of ops with stock LiteRT.
 
-    Inference stops at an op that stock LiteRT refuses, and after an op whose shapes depend on values that are not
-    constant.
+    Inference stops at an op that stock LiteRT refuses, or whose shapes are known only at run time.
 
-    `shape_of` and `value_of` return shapes and values of tensors that none of the ops writes.
+    `shape_of` and `value_of` must return shapes and values of tensors that none of the ops writes.
     """
 
     def region_to(end: int) -> StockRegion:
@@ -124,7 +123,7 @@ def run(
     wanted: Sequence[Tensor],
     layout: DataLayout = "NHWC",
 ) -> list[Array]:
-    """Computes the values of the wanted tensors with stock LiteRT; the returned arrays are read-only.
+    """Runs ops in stock LiteRT and returns the values of the `wanted` tensors as read-only arrays.
 
     Raises:
       LiteRtError: RUNTIME_FAILURE, if stock LiteRT refuses an op; the error names the op.
@@ -148,7 +147,7 @@ def run(
 
 
 def refusal(op: Op | None, reason: str) -> LiteRtError:
-    """Returns the error for an op that stock LiteRT refuses."""
+    """Returns an error that says why stock LiteRT refuses an op."""
     where = ""
     if op is not None:
         inputs = ", ".join("none" if t is None else f"'{t.name}' {t.type}" for t in op.inputs)
@@ -157,7 +156,7 @@ def refusal(op: Op | None, reason: str) -> LiteRtError:
         Status.RUNTIME_FAILURE,
         f"stock LiteRT refuses an op: {reason}",
         where,
-        "Give the op inputs, types and attributes that its kernel takes.",
+        "Give the op inputs, types and attributes that its kernel accepts.",
     )
 
 
@@ -240,7 +239,7 @@ def _prepare(interpreter: Interpreter, region: StockRegion, ops: Sequence[Op]) -
 def _find_fault(op: Op, value_of: Callable[[Tensor], Array | None]) -> str:
     """Why stock must not be asked about an op, since its kernel might crash; "" where it may be."""
     if lacks_input(op):
-        return f"its input {op.inputs.index(None)} is left out"
+        return f"its input {op.inputs.index(None)} is missing"
     if not op.outputs and not has_side_effects(op):
         return "the op has no output"
     if op.name == "BROADCAST_ARGS":
@@ -279,7 +278,7 @@ def _find_scale_fault(op: Op) -> str:
     if op.name == "ADD" and kind is ElementType.INT16 and without == tensors:
         return ""  # whole numbers
     if without:
-        return f"'{without[0].name}' is {kind.name} and has no scale"
+        return f"'{without[0].name}' has type {kind.name}, but no scale"
     scales = [_scale(tensor) for tensor in tensors]
     odd = next((t for t, scale in zip(tensors, scales, strict=True) if not 0 < scale < inf), None)
     if odd is not None:
@@ -291,7 +290,7 @@ def _find_scale_fault(op: Op) -> str:
         multiplier = 2 * largest / 2 ** (15 if kind is ElementType.INT16 else 20) / result
     if not 0 < multiplier < 1:
         return (
-            f"the scale of '{tensors[-1].name}', {result:g}, does not go with those that it reads"
+            f"the scale of '{tensors[-1].name}', {result:g}, does not fit the scales of the inputs"
         )
     return ""
 

@@ -1,8 +1,7 @@
-"""Small model of a region of ops, from which the interpreter of stock LiteRT computes shapes and values.
+"""Copies a group of ops, called region, into a small model for the interpreter of stock LiteRT.
 
-The model contains everything that the ops do not compute: the shapes of inputs, and the data of small constants.
-Large constants keep their place, type and size, but not their data: they refer to a hole in the file behind the
-model, which takes no memory.
+The small model also contains what the ops need: the shapes of inputs, and the data of small constants. The data of
+large constants are not copied; these constants refer to a hole in the file after the model, which uses no memory.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ Shape: TypeAlias = tuple[int, ...]
 _NOT_INFERRED: Shape = (104729, 0, 7919, 0, 1299709, 0, 15485863, 0, 7927)
 
 _KEEPS_KNOWN_SHAPE = "SLICE"
-"""An op whose kernel takes the file's word for a result's shape, unless that has unknown dimensions."""
+"""An op whose kernel keeps the output shape in the file, unless the shape has unknown dimensions."""
 
 _KEEPS_SHAPE = "VAR_HANDLE"
-"""An op whose kernel takes the file's word for its result's shape."""
+"""An op whose kernel always keeps the output shape in the file."""
 
 _KEEPS_RANK = "STABLEHLO_GATHER"
-"""An op whose kernel takes the file's word for a result's rank."""
+"""An op whose kernel keeps the rank of the output in the file."""
 
 _ALIGNMENT = 64
 _SMALL_INTEGERS = 1 << 20  # shapes, axes, indices: what a shape may depend on
@@ -49,11 +48,11 @@ _INTEGERS = frozenset({
 
 
 class StockRegion:
-    """The small model of a region, with the mapping from the region's tensors to those of the small model.
+    """The small model of a region, with the index in the small model for each tensor of the region.
 
     Attributes:
       index: Index in the small model for each tensor of the region.
-      not_inferred: Initial shapes of the results, which no kernel produces.
+      not_inferred: Initial shapes of results. A result that still has its initial shape was not inferred.
       model: Small model that contains a copy of the region.
     """
 
@@ -67,11 +66,10 @@ class StockRegion:
         with_all_data: bool = False,
         layout: DataLayout = "NHWC",
     ) -> None:
-        """Copies ops and tensors into a small model, without a change to their graph.
+        """Copies ops and tensors into a small model; the graph of the ops does not change.
 
-        `shape_of` and `value_of` return shapes and values of tensors that none of the ops writes; `outputs` are
-        tensors to read after a run.
-        Unless all data are requested, large constants are copied without data.
+        `shape_of` and `value_of` must return shapes and values of tensors that none of the ops writes; `outputs`
+        are the tensors to read after a run. Without `with_all_data`, the data of large constants are not copied.
         """
         self.index: dict[Tensor, int] = {}
         self.not_inferred: dict[Tensor, Shape] = {}
@@ -97,13 +95,13 @@ class StockRegion:
             to_stock_form(self.model, self._subgraph, self._permuted)
 
     def op_of(self, node: int) -> Op | None:
-        """Returns the region's op for a node number of the interpreter; None if the node belongs to no op."""
+        """Returns the op of the region for a node number of the interpreter; None if there is no such op."""
         following = self._subgraph.ops[node:]
         return next((self._places[op] for op in following if op in self._places), None)
 
     @contextmanager
     def arguments(self) -> Iterator[dict[str, Any]]:
-        """Yields the interpreter's input: the model's bytes, or the path of a file that the context deletes."""
+        """Yields arguments for the interpreter: the model's bytes, or the path of a temporary file."""
         data = to_bytes(self.model)
         if not self._hole_sizes:
             yield {"model_content": data}
@@ -236,6 +234,6 @@ def _file_for_a_region() -> Iterator[BinaryIO]:
             raise LiteRtError(
                 Status.FILE_IO,
                 f"cannot write a temporary file of a few KiB: {error}",
-                hint="Set TMPDIR to a folder that is writable.",
+                hint="Set TMPDIR to a writable folder.",
             ) from error
         yield file

@@ -1,7 +1,7 @@
-"""Sub-graph that a configuration describes: its ops, its inputs from outside and its outputs to outside ops.
+"""A sub-graph that a configuration describes: its ops, the tensors that it reads from outside, and its outputs.
 
-Constants belong to the sub-graphs that read them. A variable belongs to a sub-graph if no other op reads the
-variable. All other tensors from outside are inputs.
+A constant belongs to each sub-graph that reads the constant. A variable belongs to a sub-graph if no outside op
+reads the variable. All other tensors that a sub-graph reads from outside are its inputs.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ _OUTPUT_NUMBER = re.compile(r":\d+$")
 
 
 class SubgraphMatch:
-    """A sub-graph that a description matches; same as the Model Optimizer's class of this name.
+    """A sub-graph that a description matches; same as `SubgraphMatch` of the Model Optimizer.
 
     Attributes:
       graph: Graph that contains the sub-graph.
       description: Description that matched the sub-graph.
       nodes: Ops of the sub-graph, in execution order.
-      scope: Leading part of the ops' names; "" for a match by points.
+      scope: Common leading part of the ops' names; "" for a match by points.
       instance: Regular expression in the description that matched the scope; "" for a match by points.
-      inputs: Ports outside the sub-graph that it reads, in the order of the description, or else in execution
-        order.
-      outputs: Ports inside the sub-graph that outside ops read, in the same order as `inputs`.
+      inputs: Ports outside the sub-graph that the sub-graph reads, in the order of the description, or else in
+        execution order.
+      outputs: Ports inside the sub-graph that outside ops read, in the order of the description, or else in
+        execution order.
     """
 
     def __init__(
@@ -43,13 +44,13 @@ class SubgraphMatch:
         first_inputs: Sequence[OutPort] = (),
         outputs: Sequence[OutPort] | None = None,
     ) -> None:
-        """For `matching_instances`.
+        """Finds inputs and outputs; only `matching_instances` creates matches.
 
-        If the description names no inputs, those of `first_inputs` that the sub-graph reads come first. If the
-        description names no outputs, only ports in `outputs` may be outputs; None allows all ports.
+        If the description lists no inputs, the ports in `first_inputs` that the sub-graph reads become its first
+        inputs. If the description lists no outputs, only ports in `outputs` may be outputs; None allows all ports.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if the inputs and outputs differ from those in the description.
+          LiteRtError: INVALID_ARGUMENT, if the inputs and outputs in the description do not fit the graph.
         """
         self.graph = graph
         self.description = description
@@ -64,12 +65,12 @@ class SubgraphMatch:
 
     @property
     def custom_attributes(self) -> Mapping[str, Any]:
-        """Custom attributes in the description of this sub-graph."""
+        """The custom attributes in the description that matched the sub-graph."""
         return self.description.custom_attributes
 
     @property
     def custom_replacement_desc(self) -> ReplacementDescription:
-        """Same as `description`, under the name that the Model Optimizer uses."""
+        """Same as `description`; the Model Optimizer uses this name."""
         return self.description
 
     def matched_nodes_names(self) -> list[str]:
@@ -77,7 +78,7 @@ class SubgraphMatch:
         return [node.id for node in self.nodes]
 
     def inputs_count(self) -> int:
-        """Returns the number of inputs. An input that several ops read counts once."""
+        """Returns the number of inputs of the sub-graph; an input that several ops read counts once."""
         return len(self.inputs)
 
     def outputs_count(self) -> int:
@@ -85,19 +86,20 @@ class SubgraphMatch:
         return len(self.outputs)
 
     def input_nodes(self, port: int) -> list[tuple[Node, int]]:
-        """Returns the ops that read an input of the sub-graph, each with the number of its input port.
+        """Returns pairs of an op that reads an input of the sub-graph, and the number of the op's input port.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if there is no input of that number.
+          LiteRtError: INVALID_ARGUMENT, if the sub-graph has no input with this number.
         """
         self._check(port, self.inputs, "inputs")
         return [(reader.node, reader.index) for reader in self._readers[port]]
 
     def single_input_node(self, port: int) -> tuple[Node, int]:
-        """Returns the only op that reads an input of the sub-graph, with the number of its input port.
+        """Returns the only op that reads an input of the sub-graph, and the number of the op's input port.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if there is no input of that number, or several ops read the input.
+          LiteRtError: INVALID_ARGUMENT, if the sub-graph has no input with this number, or several ops read the
+            input.
         """
         nodes = self.input_nodes(port)
         if len(nodes) != 1:
@@ -105,19 +107,20 @@ class SubgraphMatch:
         return nodes[0]
 
     def output_node(self, port: int) -> tuple[Node, int]:
-        """Returns the op that computes an output of the sub-graph, with the number of its output port.
+        """Returns the op that computes an output of the sub-graph, and the number of the op's output port.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if there is no output of that number.
+          LiteRtError: INVALID_ARGUMENT, if the sub-graph has no output with this number.
         """
         self._check(port, self.outputs, "outputs")
         return self.outputs[port].node, self.outputs[port].index
 
     def node_by_pattern(self, pattern: str) -> Node | None:
-        """Returns the op whose name, behind the scope, starts with a match of `pattern`; None if no op matches.
+        """Returns the op whose name after the scope begins with a match of `pattern`; None if no op matches.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if several ops match, and not exactly one whole name does.
+          LiteRtError: INVALID_ARGUMENT, if several ops match, unless exactly one of them matches with its whole
+            name.
         """
         expression = re.compile(pattern)
         found = [n for n in self.nodes if any(expression.match(p) for p in self._inner_paths(n))]
@@ -170,7 +173,7 @@ class SubgraphMatch:
             if source in found:
                 raise self.error(
                     f"input {listed} reads '{source.name}', as an earlier input does",
-                    "Join the two lists.",
+                    "Combine the two lists into one.",
                 )
             found[source] = readers
         return found
@@ -187,15 +190,17 @@ class SubgraphMatch:
             if port not in named:
                 reader = next(r for r in port.get_destinations() if r.node not in self._inside)
                 raise self.error(
-                    f"'{port.name}' is read outside by {reader.node}, but is not among the outputs",
-                    "Add it to the outputs or end points, or add the reader to the sub-graph.",
+                    f"'{port.name}' is read by {reader.node} outside of the sub-graph, but is not among "
+                    "the outputs",
+                    "Add the op that writes this tensor to the outputs or end points, or add the "
+                    "reader to the sub-graph.",
                 )
         return list(dict.fromkeys(named))
 
     def _find_port(self, name: PortName) -> Node:
         node = self.node_by_pattern(name.node)
         if node is None:
-            raise self.error(f"no op is named '{name.node}' in it")
+            raise self.error(f"no op of the sub-graph is named '{name.node}'")
         return node
 
     def _leaves(self, port: OutPort) -> bool:
@@ -216,7 +221,7 @@ class SubgraphMatch:
 
     def _check(self, port: int, ports: Sequence[OutPort], what: str) -> None:
         if not 0 <= port < len(ports):
-            raise self.error(f"the sub-graph has {len(ports)} {what}, but no number {port}")
+            raise self.error(f"the sub-graph has {len(ports)} {what}, but none with number {port}")
 
     def __repr__(self) -> str:
         where = f"scope '{self.scope}'" if self.scope else "sub-graph"
@@ -224,7 +229,7 @@ class SubgraphMatch:
 
 
 def name_paths(name: str) -> Iterator[str]:
-    """Returns the paths in a node's name, without `:0`; several paths if the converter has merged ops."""
+    """Returns the parts of a node's name without `:0`; a converter that merges ops joins their names by `;`."""
     for part in name.split(";"):
         yield _OUTPUT_NUMBER.sub("", part)
 

@@ -1,4 +1,4 @@
-"""Transformations that run for the descriptions in the file of `--transformations_config`."""
+"""Base classes of transformations that a file of `--transformations_config` configures."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _logger = logging.getLogger(__name__)
 
 
 class ConfiguredReplacement(Transformation):
-    """A transformation that runs once for each description in the configuration that has its id.
+    """A transformation that runs once for each description whose `id` equals its `replacement_id`.
 
     Attributes:
       match_kinds: Kinds of descriptions that the transformation accepts.
-      replacement_id: Text that descriptions for this transformation have as their `id`.
-      descriptions: Descriptions with this id, which `assign_descriptions` sets.
+      replacement_id: The `id` of descriptions for this transformation.
+      descriptions: Descriptions with this id; `assign_descriptions` sets them.
     """
 
     match_kinds: ClassVar[Sequence[MatchKind]] = tuple(MatchKind)
@@ -54,27 +54,29 @@ class ConfiguredReplacement(Transformation):
         if not isinstance(wanted, property) and not (isinstance(wanted, str) and wanted):
             raise LiteRtError(
                 Status.INVALID_TRANSFORMATION,
-                f"replacement_id = {wanted!r:.100} is no id",
+                f"replacement_id = {wanted!r:.100} is not an id",
                 f"class {cls.__name__}",
-                "Set replacement_id to the id that descriptions have.",
+                "Set replacement_id to the id of the descriptions.",
             )
 
     def check_description(self, description: ReplacementDescription) -> None:
-        """Raises an error if this class does not accept descriptions of the given kind."""
+        """Raises an error if this class does not accept the `match_kind` of a description."""
         if description.match_kind not in self.match_kinds:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"match_kind '{description.match_kind.value}' of '{description.replacement_id}', which "
-                f"transformation {self.name} has, and which is for "
+                f"match_kind is '{description.match_kind.value}' for '{description.replacement_id}', "
+                f"but transformation {self.name} accepts only "
                 f"{' or '.join(kind.value for kind in self.match_kinds)}",
                 description.where,
             )
 
     def find_unmatched(self) -> list[str]:
-        """Returns sentences for the report about descriptions that matched no graph so far."""
+        """Returns sentences for the report if no description has this id."""
         if self.descriptions:
             return []
-        return [f"{self.name}: no --transformations_config describes '{self.replacement_id}'"]
+        return [
+            f"{self.name}: no description in a --transformations_config has the id '{self.replacement_id}'"
+        ]
 
 
 class SubgraphReplacement(ConfiguredReplacement):
@@ -86,18 +88,18 @@ class SubgraphReplacement(ConfiguredReplacement):
     def replace_sub_graph(self, graph: Graph, match: SubgraphMatch) -> Replacement:
         """Returns the replacement of a sub-graph.
 
-        By default, this function creates the op that the description names: a user's op, a builtin operator of
-        TFLite or any custom op. The new op gets the custom attributes, reads the inputs in order and has the
-        outputs of the sub-graph.
+        The default creates the `op` in the description: a user-defined op, a builtin operator of TFLite or any
+        custom op. The new op has the custom attributes as its attributes, and the inputs and outputs of the
+        sub-graph.
 
         Args:
           graph: Graph to change.
           match: Sub-graph to replace.
 
         Returns:
-          A node with the same outputs as the match, in the same order; a port, if there is one output; or a list
-          with a port or node for each output. None if the function has already reconnected the readers, or if the
-          sub-graph stays unchanged.
+          A node with the same outputs as the match, in the same order; an output port, if there is only one
+          output; a list with a port or node for each output; or None, if the function has already reconnected the
+          readers or the sub-graph stays unchanged.
         """
         if not match.description.op:
             raise match.error(
@@ -106,7 +108,7 @@ class SubgraphReplacement(ConfiguredReplacement):
         return _create_op(graph, match)
 
     def nodes_to_remove(self, graph: Graph, match: SubgraphMatch) -> Sequence[Node | str]:
-        """Returns ops, or their ids, to remove after a replacement if they have no readers; all by default."""
+        """Returns ops or ids to remove after a replacement if they have no readers; by default, all."""
         return match.nodes
 
     def find_and_replace_pattern(self, graph: Graph) -> int:
@@ -119,7 +121,7 @@ class SubgraphReplacement(ConfiguredReplacement):
         return count
 
     def find_unmatched(self) -> list[str]:
-        """Returns sentences for the report about scopes and points that matched no graph so far."""
+        """Returns sentences for the report about scopes and points that have matched nothing so far."""
         return super().find_unmatched() or [
             f"{d.where}: no op of the model is {f'in scope {scope!r}' if scope else 'between the points'}"
             for d in self.descriptions
@@ -144,10 +146,10 @@ class SubgraphReplacement(ConfiguredReplacement):
 
 
 class OpForSubgraph(SubgraphReplacement):
-    """Replaces each sub-graph that a description matches with the op that the description names."""
+    """Replaces each sub-graph that a description matches by the `op` in the description."""
 
     def __init__(self, replacement_id: str) -> None:
-        """Creates the transformation for a description that names an op and has an id of its own."""
+        """Creates the transformation for a description with an `op` whose id no other transformation has."""
         self._replacement_id = replacement_id
 
     @property
@@ -160,7 +162,7 @@ class OpForSubgraph(SubgraphReplacement):
 
 
 class GeneralReplacement(ConfiguredReplacement):
-    """A transformation of the whole graph that takes attributes from the configuration."""
+    """A transformation of the whole graph that gets `custom_attributes` from a configuration file."""
 
     match_kinds = (MatchKind.GENERAL,)
 
@@ -170,7 +172,7 @@ class GeneralReplacement(ConfiguredReplacement):
 
         Args:
           graph: Graph to change.
-          descriptions: The `custom_attributes` of a description.
+          descriptions: The `custom_attributes` in one description.
 
         Returns:
           As `find_and_replace_pattern`.
@@ -192,11 +194,11 @@ def assign_descriptions(
     """Assigns each description to the transformation that has its id.
 
     Returns:
-      New front-phase transformations for descriptions that name an op and whose ids no transformation has.
+      New front-phase transformations, for descriptions with an `op` whose ids no transformation has.
 
     Raises:
-      LiteRtError: NOT_FOUND, if a description names no op and no transformation has its id; INVALID_ARGUMENT, if
-        the transformation does not accept descriptions of that kind.
+      LiteRtError: NOT_FOUND, if no transformation has the id of a description and the description has no `op`;
+        INVALID_ARGUMENT, if the transformation does not accept the `match_kind` of its description.
     """
     by_id: dict[str, list[ConfiguredReplacement]] = {}
     for transformation in transformations:
@@ -235,19 +237,19 @@ def _create_op(graph: Graph, match: SubgraphMatch) -> Node:
 
 def _unknown_id(description: ReplacementDescription, known: Sequence[str]) -> LiteRtError:
     meant = did_you_mean(description.replacement_id, known)
-    meant = meant or f"There are {', '.join(known) or 'none'}."
+    meant = meant or f"Known ids: {', '.join(known) or 'none'}."
     return LiteRtError(
         Status.NOT_FOUND,
         f"no transformation has the replacement_id '{description.replacement_id}'",
         description.where,
-        f"{meant} With an 'op' it needs none.",
+        f"{meant} A description with an 'op' needs no transformation.",
     )
 
 
 def configure_replacements(
     loaded: Sequence[LoadedTransformation], paths: Sequence[str]
 ) -> list[LoadedTransformation]:
-    """Assigns the descriptions of all files. Raises ALREADY_EXISTS if an id is another transformation's name."""
+    """Assigns the descriptions in all files; ALREADY_EXISTS, if an id is another transformation's name."""
     files = [(path, read_replacement_config(path)) for path in paths]
     descriptions = [description for _, found in files for description in found]
     made = assign_descriptions((item.transformation for item in loaded), descriptions)
@@ -261,7 +263,7 @@ def configure_replacements(
 
 
 def find_unmatched(loaded: Sequence[LoadedTransformation]) -> list[str]:
-    """Returns sentences about descriptions in the files that matched no graph so far."""
+    """Returns sentences for the report about descriptions that have matched nothing so far."""
     return [
         sentence
         for item in loaded

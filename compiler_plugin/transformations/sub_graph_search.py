@@ -1,12 +1,12 @@
 """Finds the sub-graphs that a configuration describes: by a scope of names, or between start and end points.
 
-A node's name is that of its first output tensor. If the converter has merged ops, the name has several parts
-(`model/a/Relu;model/a/BiasAdd`), and each part can match. A `:0` at the end does not. Results of a sub-graph must
-not come back as its inputs, because no single op could then replace the sub-graph.
+The name of a node is the name of its first output tensor, without a `:0` at the end. If the converter has merged
+ops, the name has several parts (`model/a/Relu;model/a/BiasAdd`), and each part can match. A sub-graph must not
+read tensors that depend on its own results, because no single op could then replace the sub-graph.
 
-The search differs from the Model Optimizer's where the result could not be used otherwise. A scope ends at a `/`.
-Each different text that the scope's expression matches is a separate sub-graph. Ops behind the start points that
-lead to no end point are not part of the sub-graph.
+The search differs from the Model Optimizer in three points. A scope ends at a `/`. Each different string that the
+regular expression of a scope matches is a separate sub-graph. Ops after the start points belong to the sub-graph
+only if an end point depends on them.
 """
 
 from __future__ import annotations
@@ -29,14 +29,13 @@ from compiler_plugin.transformations.sub_graph_match import (
 def matching_instances(
     graph: Graph, description: ReplacementDescription
 ) -> Iterator[SubgraphMatch]:
-    """Yields the sub-graphs that a description matches, in execution order of their first ops.
+    """Yields the sub-graphs that a description matches, ordered by the execution of their first ops.
 
-    Each sub-graph is searched for only when the caller requests it, so the caller may replace the sub-graphs
-    before it.
+    The caller may replace each sub-graph before it requests the next sub-graph.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the points enclose no op, or if no op could replace the sub-graph: outside
-        ops read a port that is not an output, or results come back as inputs.
+      LiteRtError: INVALID_ARGUMENT, if there is no op between the points, outside ops read a port that is not an
+        output, or the sub-graph reads tensors that depend on its own results.
     """
     if description.match_kind is MatchKind.POINTS:
         places = _find_places(graph)
@@ -84,7 +83,7 @@ def _find_between(graph: Graph, description: ReplacementDescription) -> Subgraph
     if missing:
         raise description_error(
             description,
-            f"no node is named '{missing[0]}', but there is one named "
+            f"no node is named '{missing[0]}', but a node is named "
             f"'{next(name for name in wanted if name in names)}'",
         )
     for name in wanted:
@@ -103,7 +102,9 @@ def _find_between(graph: Graph, description: ReplacementDescription) -> Subgraph
         inside -= set(ends)
     nodes = [node for node in graph.nodes if node in inside]
     if not nodes:
-        raise description_error(description, "there is no op between the points")
+        raise description_error(
+            description, "there is no op between the start points and the end points"
+        )
     first: list[OutPort] = []
     for start in starts:
         if start in inside:
@@ -155,8 +156,8 @@ def _walk_back(
                 continue
             raise description_error(
                 description,
-                f"the end points depend on the model input '{node.name}' by a way around the start points",
-                "Add a start point behind that input, or add the input as a start point.",
+                f"a path from the model input '{node.name}' to the end points contains no start point",
+                "Add a start point after that input, or add the input as a start point.",
             )
         if not node.is_op:
             continue
@@ -179,7 +180,7 @@ def _check_reached(
             raise description_error(
                 description,
                 f"no start point leads to end point '{end.name}'",
-                "Add a start point that leads there.",
+                "Add a start point that leads to this end point.",
             )
     for start in starts:
         if start not in inside and inside.isdisjoint(_readers(start)):
@@ -213,9 +214,10 @@ def _check_enclosed(match: SubgraphMatch, places: Mapping[Node, int]) -> None:
             if reader in inside:
                 if node not in inside:
                     raise match.error(
-                        f"results of the sub-graph come back as its inputs, "
-                        f"by {_way(node, came_from)} to '{reader.name}'",
-                        "Add the ops on that way to the sub-graph, or remove one end of the way from it.",
+                        f"the sub-graph reads its own results, through {_way(node, came_from)} to "
+                        f"'{reader.name}'",
+                        "Add all ops on this path to the sub-graph, or remove one end of the path from "
+                        "the sub-graph.",
                     )
             elif reader not in came_from and places.get(reader, -1) < last:
                 came_from[reader] = node

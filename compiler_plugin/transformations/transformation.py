@@ -1,11 +1,11 @@
 """The base class of transformations: a transformation finds ops in a graph and replaces them.
 
-A transformation lies in a file of an extension folder's `front`, `middle` or `back`; the folder determines the
-phase, and no registration is needed. Most transformations are an `OpReplacement` or a `PatternReplacement`
-(`replacement.py`).
+The file of a transformation is in the subfolder `front`, `middle` or `back` of an extension folder. The subfolder
+determines the phase, and no registration is needed. Most transformations are an `OpReplacement` or a
+`PatternReplacement` (`replacement.py`).
 
-The transformations of a phase run in the order of `run_before` and `run_after`, and otherwise by name; the order
-of files does not matter.
+The order of the transformations in a phase is given by `run_before` and `run_after`, and otherwise by their names;
+the order of files does not matter.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ _COMMAND_LINE = "the command line"
 
 
 class Transformation(ABC):
-    """Changes a graph. Lists of transformations show the first sentence of the class's docstring.
+    """Base class of transformations.
 
-    A class is a base class and does not run if its name begins with `_`, or if it lacks a method and has
-    subclasses in the folder.
+    The first sentence of a derived class's docstring is its description in lists of transformations. A derived
+    class does not run if its name begins with `_`, or if it lacks a method and has subclasses in its file.
 
     Attributes:
       enabled: Whether the transformation runs by default; `--transformations=NAME` runs disabled transformations
         too.
       phase: Only phase in which the transformation may run; None for any phase.
-      anchor: "start" or "finish" for a class that only marks the beginning or the end of its phase in ordering
-        rules.
+      anchor: "start" or "finish" for a class that only marks the beginning or the end of its phase, for
+        `run_before` and `run_after` of other classes.
       graph_condition: Functions of the graph; the transformation runs on a graph only if all of them return true.
-      force_shape_inference: Whether all shapes are inferred again after the transformation, not only those that
-        depend on its edits.
-      force_clean_up: Whether ops without readers are removed after the transformation.
+      force_shape_inference: Whether all shapes are inferred again after the transformation; by default, only
+        shapes that depend on its edits.
+      force_clean_up: Whether ops without readers are removed directly after the transformation.
     """
 
     enabled: ClassVar[bool] = True
@@ -74,7 +74,7 @@ class Transformation(ABC):
         return ()
 
     def wanted_ops(self) -> Sequence[str]:
-        """The names of the ops that the transformation looks for, if they are known in advance."""
+        """The names of the ops that the transformation searches for; empty if they are not known in advance."""
         return ()
 
     @abstractmethod
@@ -82,20 +82,20 @@ class Transformation(ABC):
         """Transforms one subgraph.
 
         Args:
-          graph: Graph to change, with its methods and those of its nodes, ports and connections.
+          graph: Graph to change, with methods of the graph, its nodes, ports and connections.
 
         Returns:
-          Number of matches; None counts as one match if the graph has changed, and otherwise as no match.
+          Number of matches. None means one match if the graph has changed, and no match otherwise.
         """
 
 
 def snake_case(name: str) -> str:
-    """Converts a class's name to the form in lists and flags: `fold_nhwc_top_k` for `FoldNHWCTopK`."""
+    """Converts the name of a class to snake case, as in lists and flags: `fold_nhwc_top_k` for `FoldNHWCTopK`."""
     return _WORD_START.sub("_", name).lower()
 
 
 class OrderRule(NamedTuple):
-    """A rule that one transformation runs before another, with the origin of the rule."""
+    """A rule that transformation `first` runs before `second`; `source` says where the rule comes from."""
 
     first: str
     second: str
@@ -105,13 +105,15 @@ class OrderRule(NamedTuple):
 def order_transformations(
     transformations: Collection[Transformation], named: Sequence[str] = ()
 ) -> list[Transformation]:
-    """Sorts the transformations of one phase, which have different names, into their order of execution.
+    """Sorts the transformations of one phase into execution order.
 
-    The transformations in `named` keep their given order. Each transformation comes after those that must run
-    before it; of several candidates, the first by name comes next. Rules about other transformations are ignored.
+    Rules of `run_before` and `run_after` apply if both transformations are given. The transformations in `named`
+    must run in the order of this list. Where these rules leave a choice, transformations run in alphabetical
+    order. All names must differ.
 
     Raises:
-      LiteRtError: INVALID_TRANSFORMATION, if rules contradict each other, with all rules of the cycle.
+      LiteRtError: INVALID_TRANSFORMATION, if rules contradict each other; the error lists the rules that form a
+        cycle.
     """
     by_name = {transformation.name: transformation for transformation in transformations}
     rules = sorted(rule for t in by_name.values() for rule in find_rules(t))
@@ -128,7 +130,7 @@ def order_transformations(
         if all(rule.source != _COMMAND_LINE for rule in circle):
             raise _circle_error(circle, "Remove one of these rules.") from None
         allowed = [t.name for t in order_transformations(transformations) if t.name in present]
-        hint = f"Name them in another order: {','.join(allowed)}."
+        hint = f"List the transformations in another order: {','.join(allowed)}."
         raise _circle_error(circle, hint) from None
     ready: list[str] = []
     order: list[Transformation] = []
@@ -165,8 +167,8 @@ def _names(transformation: Transformation, method: str) -> list[str]:
         elif isinstance(other, type) and issubclass(other, Transformation) and other.anchor:
             if (other.anchor == "start") == (method == "run_before"):
                 raise refused(
-                    f"{method} of {transformation.name} names {other.__name__}, at the other end "
-                    "of the phase",
+                    f"{method} of {transformation.name} names {other.__name__}, which marks the "
+                    "opposite end of the phase",
                     "Name the transformations that this one must run before or after.",
                 )
         elif isinstance(other, type) and issubclass(other, Transformation):
@@ -178,7 +180,7 @@ def _names(transformation: Transformation, method: str) -> list[str]:
 
 def _wrong_rule(transformation: Transformation, method: str, given: object) -> LiteRtError:
     return refused(
-        f"{method} of {transformation.name} gives {given!r:.100}",
+        f"{method} of {transformation.name} returns {given!r:.100}",
         "Return a list of transformations, by name or class.",
     )
 
@@ -195,6 +197,6 @@ def _circle_error(circle: Sequence[OrderRule], hint: str) -> LiteRtError:
     steps = ", ".join(f"{rule.first} before {rule.second} ({rule.source})" for rule in circle)
     return LiteRtError(
         Status.INVALID_TRANSFORMATION,
-        f"these transformations must each run before the next: {steps}",
+        f"the rules for the order of transformations form a cycle: {steps}",
         hint=hint,
     )

@@ -1,4 +1,4 @@
-"""Lists the available transformations, and selects and orders those that run (`--transformations`)."""
+"""Selects the transformations that run (`--transformations`) and sorts them into execution order."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _PLACE = {phase: place for place, phase in enumerate(Phase)}
 def plan_transformations(
     loaded: Sequence[LoadedTransformation], selection: Sequence[str]
 ) -> list[LoadedTransformation]:
-    """Selects the transformations that run and puts them in order, phase by phase.
+    """Selects the transformations that run and sorts them into execution order, phase by phase.
 
     Args:
       loaded: Transformations to choose from, with unique names.
-      selection: Words that each add or remove transformations; a later word overrides an earlier one. A word is a
-        transformation's name, or `all` or a phase's name for all enabled transformations. A `-` in front removes.
-        The selection starts with the user's enabled transformations. Transformations that the selection names run
-        in the order of their names.
+      selection: Entries of `--transformations`, applied in order to the user's enabled transformations. An entry
+        is the name of a transformation, or `all` or the name of a phase for all enabled transformations. An entry
+        adds transformations, or removes them if it begins with `-`. Transformations that entries list by name run
+        in the order of the entries.
 
     Raises:
-      LiteRtError: NOT_FOUND, if a word or a rule names an unknown transformation; INVALID_TRANSFORMATION, if rules
-        contradict each other.
+      LiteRtError: NOT_FOUND, if an entry or a rule names an unknown transformation; INVALID_TRANSFORMATION, if
+        rules contradict each other.
     """
     known = {item.name for item in loaded}
     check_rules(loaded)
@@ -69,7 +69,7 @@ def _in_order(
 
 
 def check_rules(loaded: Sequence[LoadedTransformation]) -> None:
-    """Raises an error if `run_before` or `run_after` names no transformation or contradicts the phases."""
+    """Raises an error if an ordering rule names an unknown transformation or contradicts the phases."""
     phases = {item.name: item.phase for item in loaded}
     for item in loaded:
         for first, second, source in find_rules(item.transformation):
@@ -86,10 +86,11 @@ def check_rules(loaded: Sequence[LoadedTransformation]) -> None:
             if _PLACE[phases[first]] > _PLACE[phases[second]]:
                 raise LiteRtError(
                     Status.INVALID_TRANSFORMATION,
-                    f"{source} asks for {first} before {second}, which are of the phases "
+                    f"{source} requires {first} before {second}, but they belong to the phases "
                     f"{phases[first].value} and {phases[second].value}",
                     item.origin.path,
-                    "Phases run one after another: move one of the two to another folder.",
+                    "Phases run one after another: move one of the two files to the folder of another "
+                    "phase.",
                 )
 
 
@@ -125,9 +126,9 @@ class TransformationInfo:
     """Entry in the output of `--list_transformations`.
 
     Attributes:
-      name: Name for `--transformations`.
+      name: Name of the transformation in `--transformations`.
       phase: Phase of the transformation: `front`, `middle` or `back`.
-      enabled: Whether `all` selects this transformation.
+      enabled: Whether `--transformations=all` selects the transformation.
       description: Sentence that says what the transformation does.
       path: Path of the file that defines the transformation; "" for a built-in transformation.
     """
@@ -142,7 +143,7 @@ class TransformationInfo:
 def describe_transformations(
     folders: Sequence[str] = (),
 ) -> tuple[list[TransformationInfo], Sequence[str]]:
-    """Returns all transformations in execution order, and sentences about files that were ignored."""
+    """Returns all transformations in execution order, and sentences about ignored files."""
     extensions = load_extensions(folders)
     check_rules(extensions.transformations)
     infos = [

@@ -1,8 +1,9 @@
-"""Chooses the ops that take the other layout: bound ops must, other ops do if fewer elements are transposed then.
+"""Chooses which ops change to the other layout, so that TRANSPOSE ops move as few elements as possible.
 
-A tensor that is written in one layout and read in the other is transposed once, for all its readers in the other
-layout. Connected ops with a choice get their layouts together. If all their neighbours have one layout, they take
-it. Otherwise the cheapest cut between neighbours of the two layouts decides, which is optimal.
+Some ops must change; the others are free to change. A tensor that is written in one layout and read in the other
+is transposed once, for all readers in the other layout. The layouts of connected free ops are chosen together. If
+all neighbours of these ops have the same layout, the ops take that layout. Otherwise a minimum cut between the
+neighbours of each layout gives the optimal choice.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ UNLIMITED = 1 << 60
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Layouts of the ports of an op that the change of layout affects.
+    """Chosen layouts for the ports of one op.
 
     Attributes:
       edit: Other changes to the op, such as new options.
-      inputs, outputs: Permutation of each input and output. A free input has the layout of the tensor that it
+      inputs, outputs: Permutation of each input and output. A free input takes the layout of the tensor that it
         reads.
     """
 
@@ -49,7 +50,7 @@ class Assignment:
 
 @dataclass(slots=True)
 class Use:
-    """Tensor as an edge of the cut, from its producer to its readers; SOURCE is permuted, SINK is not."""
+    """A tensor as a hyperedge of the flow network, from its producer to its readers."""
 
     producer: int
     readers: list[int]
@@ -64,7 +65,7 @@ def assign_layouts(
 ) -> dict[Op, Assignment]:
     """Chooses the layouts of all ports so that the fewest elements are transposed.
 
-    Ops with plans can be, or must be, in the other layout. Results of the model keep their layout, because the
+    Only ops in `plans` can change to the other layout. Results of the model keep their layout, because the
     application reads them. The returned mapping has an entry for each op that changes.
     """
     nodes: dict[Op, int] = {}
@@ -125,7 +126,7 @@ def _transpose_cost(tensor: Tensor, permutation: Permutation) -> int:
 
 
 def find_permuted(count: int, uses: Sequence[Use], costs: Mapping[int, int]) -> list[bool]:
-    """Returns for each node whether the node is permuted."""
+    """Returns a boolean for each node: whether the node changes to the other layout."""
     groups = _Groups(count)
     for use in uses:
         choices = [node for node in (use.producer, *use.readers) if node > SINK]
@@ -231,7 +232,7 @@ class _Groups:
 
 
 class Network:
-    """Flow network with numbered nodes and edges with capacities; node 0 is the source and node 1 the sink."""
+    """Flow network whose edges have capacities; node 0 is the source and node 1 is the sink."""
 
     def __init__(self) -> None:
         self._edges: list[list[int]] = [[], []]  # of each node; edge `e ^ 1` goes back
@@ -243,17 +244,17 @@ class Network:
         return len(self._edges) - 1
 
     def add_edge(self, start: int, end: int, capacity: int, back: int = 0) -> None:
-        """Adds an edge with capacity `capacity` from start to end, and `back` in the other direction."""
+        """Adds an edge from `start` to `end`, with `capacity` in this direction and `back` in the other."""
         self._edges[start].append(len(self._ends))
         self._edges[end].append(len(self._ends) + 1)
         self._ends += (end, start)
         self._left += (capacity, back)
 
     def cut(self, max_phases: int) -> list[bool] | None:
-        """Returns the nodes on the source's side of the cheapest cut; if several cuts tie, the largest such side.
+        """Returns the nodes on the source side of a minimum cut: the cut with most nodes on this side.
 
-        Returns None if the limit on the number of phases is too low. The time of a phase is about proportional to
-        the number of edges.
+        Returns None if the maximum flow is not reached within the limit on phases. The time for a phase is roughly
+        proportional to the number of edges.
         """
         for _ in range(max_phases):
             distances = self._distances()

@@ -1,7 +1,7 @@
-"""Changes a whole subgraph from NHWC to NCHW or back, and converts NCHW graphs to a form for stock LiteRT.
+"""Changes a whole subgraph from NHWC to NCHW or back, and prepares NCHW graphs for stock LiteRT.
 
-Rules list the possible layouts of each op, an assignment chooses among them, and a rewriter changes the subgraph.
-The rewriter permutes constants, changes options and adds a TRANSPOSE where two layouts meet.
+Rules list the possible layouts of each op. An assignment chooses one layout for each op. A rewriter permutes
+constants, changes options and adds a TRANSPOSE where two layouts meet.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ class ChangeReport:
 
     Attributes:
       to: New layout of the subgraph.
-      ops: Number of ops that work in the other layout now.
-      transposes, reshapes: Numbers of ops added where two layouts meet; a RESHAPE moves no data.
+      ops: Number of ops that were changed to the new layout.
+      transposes, reshapes: Numbers of added ops that convert tensors between the layouts; a RESHAPE replaces a
+        TRANSPOSE that would move no data.
     """
 
     to: DataLayout
@@ -64,11 +65,11 @@ def change_layout(
     custom_layouts: Mapping[str, CustomLayout] | None = None,
     permuted: PermutedConstants | None = None,
 ) -> ChangeReport:
-    """Changes a subgraph to the other layout, in place; see `image_layout` for the contract.
+    """Changes a subgraph to the other layout, in place; `image_layout` describes the layouts.
 
-    Inputs, outputs and signatures keep their names, shapes and order of dimensions. Custom ops that
-    `custom_layouts` does not name keep the order of dimensions that the file has. `permuted` has the permuted
-    constants of the subgraphs that were already changed; those of this subgraph are added.
+    Inputs, outputs and signatures keep their names, shapes and order of dimensions. A custom op without an entry
+    in `custom_layouts` keeps the order of dimensions in the file. Pass the same `permuted` for all subgraphs of a
+    model, so that subgraphs share permuted constants.
 
     Raises:
       LiteRtError: UNSUPPORTED, if an op needs a tensor in the other layout, but the tensor cannot be converted;
@@ -115,8 +116,7 @@ def to_stock_form(
 ) -> None:
     """Changes builtin ops of an NCHW graph, in place, so that stock LiteRT computes the right results.
 
-    The output shapes of the ops need not be known. `permute` returns a constant with its dimensions in another
-    order.
+    The output shapes of the ops may be unknown. `permute` returns a constant with its dimensions in another order.
     """
     constants = {
         tensor for op in subgraph.ops for tensor in op.inputs if tensor and tensor.is_constant
@@ -149,10 +149,10 @@ def _with_fitting_vectors(op: Op, edit: object) -> Edit:
 
 
 class Rewriter:
-    """Rewrites one subgraph in the assigned layouts.
+    """Rewrites one subgraph so that each op has the layout in its assignment.
 
     Attributes:
-      forms: Tensors of the subgraph in each order of dimensions that an op reads.
+      forms: Copies of the subgraph's tensors, in each order of dimensions that an op reads.
       left: Tensors that may have lost their last reader or their producer.
     """
 
@@ -164,7 +164,7 @@ class Rewriter:
         results: Collection[Tensor],
         permute: Callable[[Tensor, Permutation], Tensor],
     ) -> None:
-        """Rewrites `subgraph`; its `results` keep their names and orders; `permute` permutes a constant."""
+        """Prepares to rewrite `subgraph`; `results` keep names and layouts, and `permute` permutes a constant."""
         self.left: dict[Tensor, None] = {}
         self._gone: set[Op] = set()
         self._subgraph = subgraph

@@ -1,8 +1,8 @@
-"""Forms of tensors: an op writes a tensor in one order of dimensions, its home, and readers may need other orders.
+"""Copies of tensors in other orders of dimensions, called forms, for ops that read another order than was written.
 
-Each form is created once, just before its first reader. A form is a permuted constant, a second computation from
-permuted constants (DEQUANTIZE of a filter), the output of a TRANSPOSE, or that of a RESHAPE if no data move.
-`Additions` collects the new ops, tensors with unique names, and constants.
+The home of a tensor is the form that its op writes. Each other form is created once, before its first reader: as a
+permuted constant, as the output of a copied op on permuted constants (DEQUANTIZE of a filter), as the output of a
+TRANSPOSE, or as the output of a RESHAPE if no data move. `Additions` collects the new ops, tensors and constants.
 """
 
 from __future__ import annotations
@@ -29,13 +29,12 @@ from litert.model.tensor_data import encode_constant
 
 
 class Forms:
-    """All tensors of a subgraph, in each order of dimensions.
+    """The forms of all tensors of a subgraph: each tensor in each order of dimensions that is needed.
 
-    An order is a permutation of the file's order; None
-    is the file's order.
+    An order is a permutation of the file's order; None is the file's order.
 
     Attributes:
-      idle: TRANSPOSE ops that only give a result its name.
+      idle: TRANSPOSE ops that move no data, and only write a result of the model under its name.
       transposes: Number of TRANSPOSE ops that were added.
       reshapes: Number of RESHAPE ops that were added instead of a TRANSPOSE.
     """
@@ -63,7 +62,7 @@ class Forms:
         self._forms[tensor] = {layout: home}
 
     def read(self, tensor: Tensor, layout: Permutation | None, rank: int = 0) -> Tensor:
-        """Returns a tensor in an order of dimensions, padded with leading ones to `rank` if one is given."""
+        """Returns a tensor in an order of dimensions; with `rank`, its shape is first padded with leading ones."""
         if rank and (layout is None or tensor not in self._settled):
             tensor = self._expanded(tensor, rank)
         forms = self._forms.setdefault(tensor, {None: tensor})
@@ -75,7 +74,7 @@ class Forms:
         return forms[layout]
 
     def read_vector(self, vector: Tensor, permutation: Permutation) -> Tensor:
-        """Returns a vector that has an element, or a row, for each dimension, in the new order of dimensions."""
+        """Returns a permuted copy of a vector that has an element, or a row, for each dimension of a tensor."""
         key = (vector, permutation)
         found = self._vectors.get(key)
         if found is None:
@@ -135,11 +134,11 @@ class Forms:
 
 
 class Additions:
-    """Collects the ops of the new subgraph; each op comes behind the ops that it reads.
+    """Collects the ops of the new subgraph in execution order.
 
     Attributes:
-      ops: Ops that were added so far.
-      back_suffix: Suffix for the names of tensors that are converted back to the old layout.
+      ops: Ops of the new subgraph so far.
+      back_suffix: Suffix for names of tensors that are transposed back to the old layout.
     """
 
     def __init__(self, model: Model, subgraph: Subgraph, change: LayoutChange) -> None:
@@ -162,15 +161,15 @@ class Additions:
         return self.op("TRANSPOSE", [source, self.vector(permutation)], target)
 
     def reshape(self, source: Tensor, target: Tensor, shape: Sequence[int]) -> Op:
-        """Adds a RESHAPE op; one size may be -1."""
+        """Adds a RESHAPE op; one dimension in `shape` may be -1."""
         return self.op("RESHAPE", [source, self.vector(shape)], target, new_shape=shape)
 
     def gather(self, source: Tensor, target: Tensor, order: Permutation) -> Op:
-        """Adds a GATHER op that puts elements, or rows, into another order."""
+        """Adds a GATHER op that reorders the elements, or rows, of a tensor."""
         return self.op("GATHER", [source, self.vector(order)], target, axis=0)
 
     def tensor(self, tensor: Tensor, suffix: str = "") -> Tensor:
-        """Adds a tensor to the subgraph under a unique name, whose suffix tells the layout."""
+        """Adds a tensor to the subgraph under a unique name, with a suffix for the layout."""
         tensor.name = self._names.find_free(f"{tensor.name}{suffix or self._suffix}")
         self._subgraph.tensors.append(tensor)
         return tensor
@@ -183,7 +182,7 @@ class Additions:
         return self.tensor(tensor)
 
     def vector(self, numbers: Sequence[int]) -> Tensor:
-        """Returns an int32 constant with these numbers; equal numbers share one constant."""
+        """Returns an int32 constant with the given numbers; calls with equal numbers return the same constant."""
         key = tuple(numbers)
         found = self._vectors.get(key)
         if found is None:

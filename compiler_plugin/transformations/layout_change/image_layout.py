@@ -1,22 +1,21 @@
-"""Layouts of images, and the meaning of ops in NHWC and NCHW graphs.
+"""The layouts NHWC and NCHW, and how ops work in graphs of each layout.
 
-Images in TFLite are `[N, H, W, C]` or `[N, D, H, W, C]`. A graph whose layout is NCHW (`graph.layout`) has the
-same ops and tensors, and differs only in these points:
+Images in TFLite are `[N, H, W, C]` or `[N, D, H, W, C]`. A graph in NCHW (`graph.layout`) has the same kinds of
+ops and tensors as in NHWC, with these differences:
 
-- Ops that are bound to a layout (`rules/images.py`: convolutions, poolings, RESIZE_*, DEPTH_TO_SPACE, ...) work
-  channel-first: their images, of rank 4 or 5, are `[N, C, H, W]` or `[N, C, D, H, W]`. The options and biases of
-  these ops, the `[H, W]` of RESIZE_*, and the blocks and paddings of SPACE_TO_BATCH_ND do not change. The
-  `output_shape` of TRANSPOSE_CONV has the order of its image.
+- Ops on images (`rules/images.py`: convolutions, poolings, RESIZE_*, DEPTH_TO_SPACE, ...) work channel-first:
+  images of rank 4 are `[N, C, H, W]`, and images of rank 5 are `[N, C, D, H, W]`. The options and biases of these
+  ops, the `[H, W]` of RESIZE_*, and the blocks and paddings of SPACE_TO_BATCH_ND do not change. The input
+  `output_shape` of TRANSPOSE_CONV has the order of dimensions of the output image.
 - The dimensions of a filter are output channels, input channels, then spatial dimensions: `[O, I, H, W]` of
-  CONV_2D and TRANSPOSE_CONV,
-  `[O, I, D, H, W]` of CONV_3D and CONV_3D_TRANSPOSE, and `[O, 1, H, W]` of DEPTHWISE_CONV_2D, a convolution in
-  groups with one input channel each. `quantized_dimension` changes with the filter.
-- All other ops work as in TFLite on the shapes of their tensors. For example, the axis of a CONCATENATION refers
-  to the dimensions in their current order, and SOFTMAX works along the last dimension.
+  CONV_2D and TRANSPOSE_CONV, `[O, I, D, H, W]` of CONV_3D and CONV_3D_TRANSPOSE, and `[O, 1, H, W]` of
+  DEPTHWISE_CONV_2D, a convolution in groups with one input channel each. The `quantized_dimension` of a filter
+  refers to the permuted dimensions.
+- All other ops work as TFLite defines, on tensors with permuted shapes. For example, the axis of a CONCATENATION
+  refers to the dimensions in their current order, and SOFTMAX works along the last dimension.
 - Inputs and outputs of the graph keep the layout that they have in the file.
 
-Permutations have the form that TRANSPOSE takes: dimension `i` of the result is dimension `permutation[i]` of the
-source.
+Permutations are defined as for TRANSPOSE: dimension `i` of the result is dimension `permutation[i]` of the source.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class LayoutChange:
         return None if forward is None else self.filter(forward)
 
     def filter(self, to_nchw: Permutation) -> Permutation:
-        """Returns a filter's permutation for this change; `to_nchw` leads from TFLite's order to NCHW."""
+        """Returns the permutation of a filter, given its permutation `to_nchw` from TFLite's order to NCHW."""
         return to_nchw if self.to == "NCHW" else inverse(to_nchw)
 
 
@@ -62,12 +61,12 @@ def inverse(permutation: Permutation) -> Permutation:
 
 
 def permute(values: Sequence[int], permutation: Permutation) -> tuple[int, ...]:
-    """Puts values, one for each dimension, into the new order of dimensions."""
+    """Permutes a sequence that has one value for each dimension."""
     return tuple(values[axis] for axis in permutation)
 
 
 def step(start: Permutation | None, end: Permutation | None) -> Permutation:
-    """Returns the permutation between two orders of a tensor's dimensions; None is the original order."""
+    """Returns the permutation from one order of dimensions to another; None stands for the original order."""
     known = tuple(range(len(start or end or ())))
     return tuple((start or known).index(axis) for axis in end or known)
 
@@ -81,11 +80,11 @@ def keeps_memory(shape: Sequence[int], permutation: Permutation) -> bool:
 def layouts_without(
     change: LayoutChange, rank: int, gone: Collection[int]
 ) -> tuple[Permutation | None, Permutation | None] | None:
-    """Returns the layouts of a tensor before and after the removal of dimensions.
+    """Returns the layouts of the tensors before and after an op that removes dimensions.
 
-    `[N, H, W, C]` without H and W is `[N, C]` in either layout; without N, it is `[H, W, C]` or `[C, H, W]`, which
-    are different. None in the pair is an order that does not change. The result is None if the op cannot have
-    another layout.
+    For example, `[N, H, W, C]` without H and W is `[N, C]` in both layouts, but without N it is `[H, W, C]` or
+    `[C, H, W]`. None in the returned pair means that the order of dimensions does not change. If the op cannot
+    change its layout, the function returns None instead of a pair.
     """
     before = change.image(rank)
     after = change.image(rank - len(gone))

@@ -23,7 +23,7 @@ _RUNS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "V16"}
 
 
 def permute_type(tensor: Tensor, permutation: Permutation) -> None:
-    """Permutes a tensor's shape and quantization, not its data. UNSUPPORTED, if it is quantized by blocks."""
+    """Permutes the shape and quantization of a tensor, not its data; UNSUPPORTED, if quantized by blocks."""
     signature = tensor.shape_signature
     is_known = signature is None or len(signature) != len(tensor.shape)
     _permute_quantization(tensor, permutation)
@@ -32,7 +32,7 @@ def permute_type(tensor: Tensor, permutation: Permutation) -> None:
 
 
 class PermutedConstants:
-    """Permutes constants. Tensors that share a buffer also share the permuted one.
+    """Permutes constants; constants that share a buffer also share the permuted buffer.
 
     Use one object of this class for all subgraphs that share buffers.
     """
@@ -41,7 +41,7 @@ class PermutedConstants:
         self._buffers: dict[tuple[Buffer, tuple[int, ...], int, Permutation], Buffer] = {}
 
     def permute(self, tensor: Tensor, permutation: Permutation) -> Tensor:
-        """Returns a constant in another order of dimensions; it shares the buffer if its bytes do not change."""
+        """Returns a permuted copy of a constant; the copy shares the buffer if the bytes do not change."""
         copy = tensor.clone()
         permute_type(copy, permutation)
         if tensor.sparsity is not None:
@@ -57,7 +57,7 @@ class PermutedConstants:
 
 
 def with_rank(tensor: Tensor, rank: int) -> Tensor:
-    """Returns a copy of a tensor with leading ones in its shape, up to a rank; it shares the buffer."""
+    """Returns a copy of a tensor whose shape is padded with leading ones to a rank; the copy shares the buffer."""
     added = rank - len(tensor.shape)
     copy = tensor.clone()
     quantization = tensor.quantization
@@ -74,7 +74,7 @@ def with_rank(tensor: Tensor, rank: int) -> Tensor:
 
 
 def numbers_like(tensor: Tensor, numbers: Sequence[int]) -> Tensor:
-    """Returns a constant with other numbers but the same name and element type; a scalar stays a scalar."""
+    """Returns a copy of a constant with the given numbers as its data; a scalar stays a scalar."""
     copy = tensor.clone()
     shape = tensor.shape if len(numbers) == 1 and not tensor.shape else (len(numbers),)
     _, blob = encode_constant(list(numbers), tensor.element_type, shape)
@@ -83,7 +83,7 @@ def numbers_like(tensor: Tensor, numbers: Sequence[int]) -> Tensor:
 
 
 def permute_rows(vector: Tensor, permutation: Permutation) -> Tensor:
-    """Returns a constant with its elements, or rows, in another order."""
+    """Returns a copy of a constant with reordered elements or rows."""
     size = len(vector.data) // len(permutation)
     rows = [vector.data[place * size : (place + 1) * size] for place in permutation]
     copy = vector.clone()
@@ -127,7 +127,7 @@ def _permuted_data(tensor: Tensor, permutation: Permutation) -> Blob:
     if len(data) != count * bits // 8:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"{len(data)} bytes for a {tensor.type}",
+            f"the tensor has {len(data)} bytes of data, which do not fit {tensor.type}",
             f"tensor '{tensor.name}'",
         )
     elements = np.frombuffer(data, _RUNS[bits // 8]).reshape(tensor.shape)
@@ -150,7 +150,8 @@ def _permute_quantization(tensor: Tensor, permutation: Permutation) -> None:
         if not 0 <= dimension < len(permutation):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"it is quantized along dimension {dimension} of {len(permutation)}",
+                f"the tensor is quantized along dimension {dimension}, but has {len(permutation)} "
+                "dimensions",
                 f"tensor '{tensor.name}'",
             )
         tensor.quantization = replace(

@@ -1,8 +1,8 @@
-"""Rules for the possible layouts of ops: which ports of an op change, and which other changes the op needs.
+"""Rules for changes of layout: which inputs and outputs of an op can be permuted, and what else the op needs.
 
 A rule looks at one op at a time and changes nothing. The rule returns an `OpPlan`, or None if the op's tensors
-must keep the order of dimensions that the file has. For a custom op, the user's definition of the op decides.
-`assignment` then chooses plans, and `change` carries them out.
+must keep the order of dimensions in the file. For a custom op, the `layout` of the user's op class replaces the
+rule. The module `assignment` then chooses plans, and the module `change` applies the chosen plans.
 """
 
 from __future__ import annotations
@@ -26,21 +26,20 @@ Layouts: TypeAlias = Sequence[Permutation | None]
 CustomLayout: TypeAlias = Literal["any", "image"]
 """Layouts that a custom op supports.
 
-`any`: all tensors of rank 4 or 5 may be in either layout, if they all have the same layout.
-`image`: tensors of rank 4 or 5 are images in the graph's layout, like those of a convolution, except that
-constants, such as filters, stay as in the file.
+`any`: all tensors of rank 4 and 5 may be in NHWC, or all in NCHW. `image`: tensors of rank 4 and 5 are images in
+the layout of the graph, except that constants, such as filters, stay as in the file.
 """
 
 
 class Free(Enum):
-    """A port whose layout does not depend on the op's other ports."""
+    """Marks a port whose layout does not depend on the other ports of the op."""
 
     FREE = "free"
 
 
 FREE = Free.FREE
 PortLayout: TypeAlias = Permutation | Free | None
-"""A port in the other layout: its permutation; None if unchanged; FREE if it takes the cheaper of the two."""
+"""What a change of layout does to a port: a permutation; None for no change; FREE for the cheaper choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +48,13 @@ class Edit:
 
     Attributes:
       options: New values of builtin options, by name.
-      constants: New numbers for constant inputs, by input index; the element types do not change.
-      vectors: Permutations of inputs that have an element, or a row, for each dimension of a permuted tensor, by
-        input index.
-      ranks: Ranks to which inputs are padded with leading ones before the permutation, by input index.
-      shape_output: Permutation that brings output 0 back to the old order if output 0 has an element for each
-        dimension; None otherwise.
+      constants: New data for constant inputs, by input index; the element types do not change.
+      vectors: Permutations, by input index, for inputs that have an element or a row for each dimension of a
+        permuted tensor.
+      ranks: Ranks, by input index, to which the shapes of inputs are padded with leading ones before the
+        permutation.
+      shape_output: Permutation that restores the old order of elements in output 0, if output 0 has an element for
+        each dimension; None otherwise.
       is_identity: Whether the changed op only copies input 0 to output 0.
     """
 
@@ -68,14 +68,15 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class OpPlan:
-    """A possible form of an op in the other layout.
+    """How an op can work in the other layout.
 
     Attributes:
-      inputs, outputs: Layout of each input and output.
-      edit: Other changes to the op; if ports are free, a function that takes the chosen layouts of the ports and
-        returns the changes.
+      inputs, outputs: What happens to each input and output.
+      edit: Other changes to the op; or, if ports are free, a function that takes the chosen layouts and returns
+        the other changes.
       is_bound: Whether the op must change, because its result depends on the layout of the graph.
-      cost: Number of elements that the changed op computes in addition, without those of transposed tensors.
+      cost: Number of additional elements that the changed op must compute; elements of transposed tensors are not
+        included.
     """
 
     inputs: Sequence[PortLayout]
@@ -86,15 +87,15 @@ class OpPlan:
 
 
 class LayoutRule(Protocol):
-    """A rule for the layouts of a family of ops; each module in `rules/` lists its rules in `RULES`."""
+    """A layout rule for a family of ops; each module in `rules/` lists its rules in the constant `RULES`."""
 
     @property
     def ops(self) -> Sequence[str]:
-        """Names of the builtin operators that the rule is for."""
+        """Names of the builtin operators that the rule applies to."""
         ...
 
     def plan(self, op: Op, change: LayoutChange) -> OpPlan | None:
-        """Returns the op's form in the other layout; None if its tensors must stay as in the file."""
+        """Returns how the op can work in the other layout; None if its tensors must stay as in the file."""
         ...
 
 
@@ -115,7 +116,7 @@ def find_numbers(tensor: Tensor | None) -> list[int] | None:
 
 
 def find_axes(tensor: Tensor | None, rank: int) -> list[int] | None:
-    """Returns the axes in a constant, counted from the front; None if it is no constant or an axis is invalid."""
+    """Returns the axes in a constant, counted from the front; None for an invalid axis or no constant."""
     return normal_axes(find_numbers(tensor), rank)
 
 
@@ -136,7 +137,8 @@ def layout_rules() -> Mapping[str, LayoutRule]:
         (op, rule, module) for module, rules in modules.items() for rule in rules for op in rule.ops
     ]
     check_unique(
-        [(op, f"the rules with {module}") for op, _, module in entries], "Take one of them away."
+        [(op, f"the rules with {module}") for op, _, module in entries],
+        "Remove one of these rules.",
     )
     return {op: rule for op, rule, _ in entries}
 
@@ -144,10 +146,10 @@ def layout_rules() -> Mapping[str, LayoutRule]:
 def find_plans(
     subgraph: Subgraph, change: LayoutChange, custom_layouts: Mapping[str, CustomLayout]
 ) -> dict[Op, OpPlan]:
-    """Returns the plans of all ops that can be in the other layout.
+    """Returns the plans of all ops that can change to the other layout.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if an op must be in the other layout, but one of its tensors cannot be.
+      LiteRtError: UNSUPPORTED, if an op must change to the other layout, but one of its tensors cannot.
     """
     rules = layout_rules()
     plans: dict[Op, OpPlan] = {}
@@ -194,15 +196,19 @@ def _find_problem(op: Op, plan: OpPlan) -> str:
         if tensor is None or layout is None or layout is FREE:
             continue
         if len(tensor.shape) != len(layout) and index not in edit.ranks:
-            return f"'{tensor.name}' has not {len(layout)} dimensions, but shape {tensor.shape}"
+            return (
+                f"'{tensor.name}' must have {len(layout)} dimensions, but has shape {tensor.shape}"
+            )
         if tensor.blockwise is not None:
             return f"'{tensor.name}' is quantized by blocks"
         if not tensor.element_type.bits:
-            return f"'{tensor.name}' is of type {tensor.element_type.name}"
+            return f"'{tensor.name}' has type {tensor.element_type.name}"
     for index, permutation in edit.vectors.items():
         vector = op.inputs[index] if index < len(op.inputs) else None
         if vector is None or known_shape(vector)[:1] != (len(permutation),):
-            return f"input {index} has not an element for each of {len(permutation)} dimensions"
+            return (
+                f"input {index} does not have an element for each of {len(permutation)} dimensions"
+            )
     return ""
 
 

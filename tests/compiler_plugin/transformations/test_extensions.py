@@ -142,9 +142,9 @@ def test_what_is_left_alone_is_noted(tmp_path: Path) -> None:
     found = load(tmp_path)
     assert names(found) == ["runs"]
     assert found.notes == [
-        f"{tmp_path}/midle was left alone: it is no part of an extension",
-        f"{tmp_path}/front/onnx was left alone: it is another framework's",
-        f"{tmp_path}/back/constants.py holds no extension",
+        f"{tmp_path}/midle was ignored: it is not part of an extension",
+        f"{tmp_path}/front/onnx was ignored: it is for another framework",
+        f"{tmp_path}/back/constants.py contains no extension",
     ]
 
 
@@ -166,7 +166,7 @@ def test_a_word_of_the_flags_is_no_name(tmp_path: Path, name: str) -> None:
     [
         (lambda path: None, "no such folder"),
         (lambda path: path.write_text(""), "is not a folder"),
-        (lambda path: path.mkdir(), "none of ops, front, middle and back"),
+        (lambda path: path.mkdir(), "no subfolder ops, front, middle or back"),
     ],
     ids=["missing", "file", "empty"],
 )
@@ -192,7 +192,7 @@ _BROKEN = {
     ),
     "no base": (
         "class Free:\n    def find_and_replace_pattern(self, graph): ...\n",
-        "Free has find_and_replace_pattern, and is made from no kind of extension",
+        "Free has find_and_replace_pattern, but is not derived from a class of extensions",
     ),
     "cannot be made": (
         dedent(small("Made")) + "    def __init__(self):\n        self.x = 1 / 0\n",
@@ -208,7 +208,7 @@ _BROKEN = {
     ),
     "its rules are no list": (
         dedent(small("Made")) + "    def run_after(self): return 'other'\n",
-        "run_after of made gives 'other'",
+        "run_after of made returns 'other'",
     ),
 }
 

@@ -103,7 +103,7 @@ def _result_without_source(graph: Graph) -> None:
 @pytest.mark.parametrize(
     ("edit", "what"),
     [
-        (_cycle, "wait for each other: .*ABS 'abs' -> .*"),
+        (_cycle, "form a cycle: .*ABS 'abs' -> .*"),
         (_read_foreign, "NEG 'neg' reads tensor 'z', which is not in this subgraph"),
         (_read_removed, "NEG 'neg' reads tensor 'abs', but no op writes this tensor"),
         (_two_writers, "two ops write tensor 'neg'"),

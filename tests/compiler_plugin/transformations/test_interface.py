@@ -198,7 +198,9 @@ def test_what_an_op_calls_keeps_its_layout(tmp_path: Path) -> None:
     assert model.subgraphs[1].inputs[0].shape == shape
     called = b.build()
     called.signatures.append(called_by_name(called))
-    with pytest.raises(LiteRtError, match="IF calls subgraph 1, whose inputs and outputs") as error:
+    with pytest.raises(
+        LiteRtError, match="IF calls subgraph 1, so the layout of its inputs and outputs"
+    ) as error:
         transformed(tmp_path, called, data_layout="NCHW")
     assert error.value.status is Status.UNSUPPORTED
 

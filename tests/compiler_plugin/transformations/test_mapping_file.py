@@ -117,9 +117,15 @@ def test_an_op_that_is_declared_without_shapes_keeps_those_of_the_model(tmp_path
         ({"output_shapes": [{"input": 2}]}, "the shape of input 2, but the op has no such input"),
         ({"output_shapes": [["INPUT1_SHAPE[3]"]]}, "uses INPUT1_SHAPE[3], but the shape is [5]"),
         ({"output_shapes": [["Y-6"]]}, "formula 'Y-6' is -2 where B=1, F=3, Y=4, X=6"),
-        ({"output_shapes": [[1], [1]]}, "2 output_shapes, and the op has 1 outputs"),
-        ({"output_types": ["int8", "int8"]}, "2 output_types, and the op has 1 outputs"),
-        ({"output_types": [{"input": 2}]}, "the type of input 2, but it has no such input"),
+        (
+            {"output_shapes": [[1], [1]]},
+            "the declaration has 2 output_shapes, but the op has 1 outputs",
+        ),
+        (
+            {"output_types": ["int8", "int8"]},
+            "the declaration has 2 output_types, but the op has 1 outputs",
+        ),
+        ({"output_types": [{"input": 2}]}, "the type of input 2, but the op has no such input"),
     ],
 )
 def test_what_the_op_has_not_is_an_error_with_op_and_file(

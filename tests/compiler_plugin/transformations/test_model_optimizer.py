@@ -434,7 +434,7 @@ def test_a_text_where_a_number_is_written_says_what_to_write(kind: str) -> None:
         pool = Pool(graph, attributes).create_node([graph.nodes[0]])
         pool.infer = lambda node: node.out_port(0).data.set_shape(SHAPE)
         graph.results[0].in_port(0).connect(pool.out_port(0))
-    assert "2,3" in error.value.what and "Let backend_attrs give numbers" in error.value.hint
+    assert "2,3" in error.value.what and "Let backend_attrs return numbers" in error.value.hint
     assert "Pool 'relu_1'" in error.value.where
 
 
@@ -488,7 +488,7 @@ def test_update_node_stat_keeps_the_id_and_sets_the_name() -> None:
     (node,) = s.graph(s("Softplus", s.input(), name="before")).nodes
     Softplus.update_node_stat(node, {"name": "after", "id": "before"})
     assert (node.id, node.name) == ("before", "after")
-    with pytest.raises(LiteRtError, match="the id of Softplus 'after', which has 'before'"):
+    with pytest.raises(LiteRtError, match="the id of Softplus 'after' is 'before'"):
         Softplus.update_node_stat(node, {"id": "mine"})
 
 
@@ -626,10 +626,10 @@ def test_nodes_are_sorted_and_given_and_removed_by_id(graph: Graph) -> None:
     ("use", "says"),
     [
         (lambda g: g.nodes(data=True), "graph.nodes is a list of nodes, not a function"),
-        (lambda g: g.nodes["relu"], "graph.nodes is a list, and has no 'relu'"),
+        (lambda g: g.nodes["relu"], "graph.nodes is a list, and has no key 'relu'"),
         (lambda g: g.node["relu"], "a graph has no attribute 'node'. Use graph.nodes"),
-        (lambda g: g.edges(data=True), "a graph has no attribute 'edges'. Use ports"),
-        (lambda g: g.in_edges("relu"), "a graph has no attribute 'in_edges'. Use ports"),
+        (lambda g: g.edges(data=True), "a graph has no attribute 'edges'. Use node.in_port"),
+        (lambda g: g.in_edges("relu"), "a graph has no attribute 'in_edges'. Use node.in_port"),
         (lambda g: g.erase_node(g.nodes[0]), "a graph has no attribute 'erase_node'. Connect"),
         (
             lambda g: Node(g, "relu"),
@@ -687,12 +687,12 @@ CLASS = f"{IMPORT}*\n\nclass A({{}}):\n    pass\n"
         (
             "middle",
             CLASS.format("FrontReplacementOp"),
-            "A is of the front phase, and does not lie in",
+            "A is for the front phase, but its file is not in",
         ),
         (
             "back",
             CLASS.format("MiddleReplacementPattern"),
-            "A is of the middle phase, and does not",
+            "A is for the middle phase, but its file is not",
         ),
         ("front", CLASS.format("FrontReplacementOp"), "A does not define op"),
         ("front", CLASS.format("FrontReplacementSubgraph"), "A does not define pattern"),
@@ -706,12 +706,12 @@ CLASS = f"{IMPORT}*\n\nclass A({{}}):\n    pass\n"
             "front",
             f"{CLASS.format('FrontReplacementPattern')}    def run_before(self):\n"
             "        return [FrontStart]\n",
-            "run_before of a names FrontStart, at the other end of the phase",
+            "run_before of a names FrontStart, which marks the opposite end of the phase",
         ),
         (
             "front",
             "class A:\n    def replace_pattern(self, graph, match):\n        pass\n",
-            "A has replace_pattern, and is made from no kind of extension",
+            "A has replace_pattern, but is not derived from a class of extensions",
         ),
     ],
 )
@@ -727,8 +727,8 @@ def test_a_class_that_cannot_work_is_an_error(
 @pytest.mark.parametrize(
     ("pattern", "says"),
     [
-        ("None", "pattern() gives None"),
-        ("dict(nodes=[('a', {})])", "pattern() gives {'nodes'"),
+        ("None", "pattern() returns None"),
+        ("dict(nodes=[('a', {})])", "pattern() returns {'nodes'"),
         ("dict(nodes=[], edges=[])", "the pattern needs at least one op"),
         ("dict(nodes=['a'], edges=[])", "'a' is not a node"),
         ("dict(nodes=[('a', {}), ('a', {})], edges=[])", "two nodes are named 'a'"),
@@ -745,11 +745,11 @@ def test_a_class_that_cannot_work_is_an_error(
         ),
         (
             "dict(nodes=[('a', {}), ('b', {})], edges=[('a', 'b', {'at': 0})])",
-            "an edge has no attribute {'at'}",
+            "has the unknown attribute {'at'}",
         ),
         (
             "dict(nodes=[('a', {}), ('b', {'kind': 'data'}), ('c', {})], edges=[('a', 'b'), ('c', 'b')])",
-            "'b' is a data node, and only one op can write it",
+            "the edges into data node 'b' do not come from exactly one op",
         ),
     ],
 )

@@ -340,28 +340,30 @@ def test_a_graph_may_be_edited_while_matches_are_taken() -> None:
 
 X = Any("x")
 BAD: dict[str, tuple[Callable[[], object], str, str]] = {
-    "no_op": (lambda: Match(""), "'' names no op", "CONV_2D"),
-    "no_ops": (lambda: Match(()), "() names no op", "CONV_2D"),
+    "no_op": (lambda: Match(""), "'' is not the name of an op", "CONV_2D"),
+    "no_ops": (lambda: Match(()), "() is not the name of an op", "CONV_2D"),
     "slip": (lambda: Match("CONV2D"), "no operator 'CONV2D'", "'CONV_2D'"),
     "attribute": (lambda: Match("CONV_2D", paddin="SAME"), "no attribute 'paddin'", "'padding'"),
-    "enum": (lambda: Match("CONV_2D", padding="same"), "padding is never 'same'", "SAME, VALID"),
-    "input": (lambda: Match("RELU", "x"), "'x' is no input", "Any"),  # type: ignore[arg-type]
+    "enum": (lambda: Match("CONV_2D", padding="same"), "padding cannot be 'same'", "SAME, VALID"),
+    "input": (lambda: Match("RELU", "x"), "'x' is not a pattern for an input", "Any"),  # type: ignore[arg-type]
     "dots": (lambda: Match("CONCATENATION", ..., X, ...), "'...' more than once", ""),
     "uses": (lambda: Match("RELU", uses=-1), "uses=-1", ""),
     "output": (lambda: Match("SPLIT", output=-1), "output=-1", ""),
-    "name": (lambda: Any("two words"), "'two words' is no name", "parameter"),
-    "reserved": (lambda: Any("graph"), "'graph' is no name", "parameter"),
+    "name": (lambda: Any("two words"), "'two words' cannot be the name", "parameter"),
+    "reserved": (lambda: Any("graph"), "'graph' cannot be the name", "parameter"),
     "where": (lambda: Any(where=3), "where=3", "function"),  # type: ignore[arg-type]
-    "no_pattern": (lambda: check_pattern({"nodes": [], "edges": []}), "is no pattern", "Match"),
-    "method": (lambda: check_pattern(lambda: X), "a function is no pattern", "Match"),
-    "graph": (lambda: Const({"value": 1}), "a dict is no name", "create_const"),  # type: ignore[arg-type]
-    "any": (lambda: check_pattern(X), "Any('x') is no pattern", "Match"),
-    "end": (lambda: check_pattern(Match("Result", X)), "is no op", "end in an op"),
-    "root_output": (lambda: check_pattern(Match("SPLIT", output=1)), "output 1 feeds nothing", ""),
-    "kinds": (lambda: check_pattern(Match("ADD", X, Const("x"))), "'x' names both", "Rename"),
+    "no_pattern": (lambda: check_pattern({"nodes": [], "edges": []}), "is not a pattern", "Match"),
+    "method": (lambda: check_pattern(lambda: X), "a function is not a pattern", "Match"),
+    "graph": (lambda: Const({"value": 1}), "a dict cannot be the name", "create_const"),  # type: ignore[arg-type]
+    "any": (lambda: check_pattern(X), "Any('x') is not a pattern", "Match"),
+    "end": (lambda: check_pattern(Match("Result", X)), "is not an op", "end with an op"),
+    "root_output": (
+        lambda: check_pattern(Match("SPLIT", output=1)), "no part of the pattern reads its output 1", ""
+    ),
+    "kinds": (lambda: check_pattern(Match("ADD", X, Const("x"))), "the name 'x' stands for both", "Rename"),
     "ops": (
         lambda: check_pattern(Match("ADD", Match("EXP", name="e"), Match("ABS", name="e"))),
-        "'e' names both", "Rename",
+        "the name 'e' stands for", "Rename",
     ),
     "itself": (
         lambda: check_pattern(Match("RELU", Match("RELU", name="r"), name="r")), "read itself", "",

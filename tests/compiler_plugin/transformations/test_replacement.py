@@ -289,7 +289,7 @@ def test_rewrites_without_an_end_are_an_error_with_the_name() -> None:
     forever = make(lambda graph, x, relu: graph.create_op("RELU", [x]))
     with pytest.raises(LiteRtError) as error:
         forever.find_and_replace_pattern(graph)
-    assert "finds no end" in error.value.what and "1021 times" in error.value.what
+    assert "does not terminate" in error.value.what and "1021 rewrites" in error.value.what
     assert error.value.where == "transformation rewritten" and error.value.hint
 
 
@@ -339,11 +339,11 @@ def removed_root(graph: Graph, relu: Node, x: OutPort) -> Node:
 
 WRONG: dict[str, tuple[Callable[..., Anything], str]] = {
     "removed_the_op_itself": (removed_root, "it has removed RELU '"),
-    "a_name": (lambda graph, **_: "y", "it gives 'y' for RELU"),
-    "too_many": (lambda graph, x, **_: [x, x], "it gives 2 ports where RELU 'relu_1' has 1"),
+    "a_name": (lambda graph, **_: "y", "it returns 'y' for RELU"),
+    "too_many": (lambda graph, x, **_: [x, x], "it returns 2 ports, but RELU 'relu_1' has 1"),
     "none_for_one_that_is_read": (lambda graph, **_: [None], "it returns None for output 0"),
-    "an_array": (lambda graph, **_: [3.0], "it gives 3.0 for an output"),
-    "outputs": (two_outputs, "with 2 outputs, where RELU 'relu_1' has 1"),
+    "an_array": (lambda graph, **_: [3.0], "it returns 3.0 for an output"),
+    "outputs": (two_outputs, "with 2 outputs, but RELU 'relu_1' has 1"),
     "outputs_in_a_list": (
         lambda *a, **k: [two_outputs(*a, **k)],
         "which does not have exactly one output",
@@ -375,7 +375,7 @@ def test_a_class_is_checked_when_it_is_made() -> None:
 
             def rewrite(self, graph: Graph, y: OutPort) -> None: ...
 
-    with pytest.raises(LiteRtError, match=r"is no pattern.*class WrongPattern"):
+    with pytest.raises(LiteRtError, match=r"is not a pattern.*class WrongPattern"):
 
         class WrongPattern(PatternReplacement):
             pattern = {"nodes": [("op", {"op": "MUL"})], "edges": []}  # type: ignore[assignment]  # noqa: RUF012

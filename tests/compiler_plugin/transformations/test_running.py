@@ -178,13 +178,19 @@ def test_what_is_no_exception_names_the_transformation_too(
 @pytest.mark.parametrize(
     ("body", "hint"),
     [
-        ("graph.create_edge(1, 2)", "Use ports: in_port(i)"),
-        ("graph.edges(data=True)", "Use ports: in_port(i)"),
+        ("graph.create_edge(1, 2)", "Use node.in_port(i)"),
+        ("graph.edges(data=True)", "Use node.in_port(i)"),
         ("graph.nodes(data=True)", "Use graph.nodes, a list"),
         ("graph.nodes['x']", "Use graph.nodes, a list"),
         ("graph.node['x']", "Use graph.nodes, a list"),
-        ("graph.nodes[0].in_port(0).data.get_shape().copy()", "Shapes and lists in attributes"),
-        ("graph.nodes[0].in_port(0).data.get_shape()[[0, 1]]", "Shapes and lists in attributes"),
+        (
+            "graph.nodes[0].in_port(0).data.get_shape().copy()",
+            "Shapes and list attributes are tuples",
+        ),
+        (
+            "graph.nodes[0].in_port(0).data.get_shape()[[0, 1]]",
+            "Shapes and list attributes are tuples",
+        ),
         ("graph.no_such_thing", "No transformation ran before."),
     ],
 )

@@ -94,7 +94,11 @@ QUANTIZED: dict[str, tuple[str, list[float], str]] = {
     "another type": ("float32", [1, 1, 1], "'y' has type FLOAT32, not INT8"),
     "no number": ("int8", [1, float("nan"), 1], "the scale of 'x1' is nan"),
     "negative": ("int8", [1, 1, -1], "the scale of 'y' is -1"),
-    "far apart": ("int8", [1, 1e30, 1], "the scale of 'y', 1, does not go with"),
+    "far apart": (
+        "int8",
+        [1, 1e30, 1],
+        "the scale of 'y', 1, does not fit the scales of the inputs",
+    ),
 }
 
 

@@ -113,9 +113,9 @@ def test_what_comes_from_outside_is_an_input_in_execution_order_and_constants_ar
     assert (match.inputs_count(), match.outputs_count()) == (2, 1)
     with pytest.raises(LiteRtError, match="2 ops read input 0"):
         match.single_input_node(0)
-    with pytest.raises(LiteRtError, match="the sub-graph has 1 outputs, but no number 1"):
+    with pytest.raises(LiteRtError, match="the sub-graph has 1 outputs, but none with number 1"):
         match.output_node(1)
-    with pytest.raises(LiteRtError, match="the sub-graph has 2 inputs, but no number -1"):
+    with pytest.raises(LiteRtError, match="the sub-graph has 2 inputs, but none with number -1"):
         match.input_nodes(-1)
 
 
@@ -293,7 +293,7 @@ def test_points_enclose_what_lies_between_them_and_what_that_needs() -> None:
     constant = s("EXP", np.ones(4, np.float32), name="constant")
     inner = s("MUL", s("ADD", start, constant, name="add"), 2.0, name="mul")
     graph = s.graph(s("ABS", inner, name="end"), s("TANH", beside, name="other"))
-    with pytest.raises(LiteRtError, match="'start' is read outside by NEG 'beside'"):
+    with pytest.raises(LiteRtError, match="'start' is read by NEG 'beside' outside"):
         list(matching_instances(graph, points(["start"], ["mul"])))
     match = find_one(graph, points(["start"], ["mul"], with_start=False))
     assert match.matched_nodes_names() == ["constant", "add", "mul"]
@@ -347,15 +347,16 @@ def twins() -> Graph:
 WRONG: dict[str, tuple[Graph, ReplacementDescription, str]] = {
     "comes_back": (
         returning(), scope("dec"),
-        "results of the sub-graph come back as its inputs, by 'dec/a' -> 'outside/1' -> 'outside/2' to 'dec/b'",
+        "the sub-graph reads its own results, through 'dec/a' -> 'outside/1' -> 'outside/2' to 'dec/b'",
     ),
     "leaks": (
         build("model/dec"), scope("model/dec/gate", outputs=[PortName("scale", 0)]),
-        "'model/dec/gate/out' is read outside by MUL 'model/dec/mul', but is not among the outputs",
+        "'model/dec/gate/out' is read by MUL 'model/dec/mul' outside of the sub-graph, "
+        "but is not among the outputs",
     ),
     "no_output_of_that_name": (
         build("model/dec"), scope("model/dec", outputs=[PortName("sum", 0)]),
-        "no op is named 'sum' in it",
+        "no op of the sub-graph is named 'sum'",
     ),
     "no_port": (
         build("model/dec"), scope("model/dec", outputs=[PortName("add", 3)]), "no output port 3",
@@ -379,7 +380,7 @@ WRONG: dict[str, tuple[Graph, ReplacementDescription, str]] = {
     ),
     "depends_on_an_input": (
         build("model/dec"), points(["model/dec/relu"], ["model/dec/add"]),
-        "depend on the model input 'x' by a way around the start points",
+        "a path from the model input 'x' to the end points contains no start point",
     ),
     "not_reached": (
         build("model/dec"), points(["model/head"], ["x"]), "end point 'x' is a Parameter, not an op",
@@ -390,10 +391,10 @@ WRONG: dict[str, tuple[Graph, ReplacementDescription, str]] = {
     ),
     "not_led_to": (
         build("model/dec"), points(["x"], ["model/dec/add", "model/constant"]),
-        "no node is named 'model/constant', but there is one named 'x'",
+        "no node is named 'model/constant', but a node is named 'x'",
     ),
     "nothing_between": (
-        build("model/dec"), points(["x"], ["model/stem"], with_end=False), "no op between the points",
+        build("model/dec"), points(["x"], ["model/stem"], with_end=False), "no op between the start points",
     ),
     "name_of_several": (twins(), points(["a"], ["b"]), "2 nodes are named 'a'"),
 }  # fmt: skip
@@ -422,8 +423,8 @@ def test_a_class_that_nothing_describes_is_told_of() -> None:
     assert replacement.find_and_replace_pattern(build("model/dec")) == 0
     found = [*replacement.find_unmatched(), *region.find_unmatched()]
     assert found == [
-        "block_replacement: no --transformations_config describes 'Block'",
-        "yolo: no --transformations_config describes 'TFYOLO'",
+        "block_replacement: no description in a --transformations_config has the id 'Block'",
+        "yolo: no description in a --transformations_config has the id 'TFYOLO'",
     ]
 
 
@@ -475,16 +476,16 @@ def test_an_id_that_no_transformation_has_is_refused_with_the_nearest() -> None:
 
 
 def test_a_description_of_another_kind_than_the_class_is_for_is_refused() -> None:
-    with pytest.raises(LiteRtError, match="transformation yolo has, and which is for general"):
+    with pytest.raises(LiteRtError, match="transformation yolo accepts only general"):
         assign_descriptions([Yolo()], [ReplacementDescription("TFYOLO", MatchKind.SCOPE, ["a"])])
-    with pytest.raises(LiteRtError, match="which is for scope or points"):
+    with pytest.raises(LiteRtError, match="accepts only scope or points"):
         assign_descriptions(
             [BlockReplacement()], [ReplacementDescription("Block", MatchKind.GENERAL)]
         )
 
 
 def test_an_empty_id_is_refused_when_the_class_is_made() -> None:
-    with pytest.raises(LiteRtError, match=r"replacement_id = '' is no id \(class Nameless\)"):
+    with pytest.raises(LiteRtError, match=r"replacement_id = '' is not an id \(class Nameless\)"):
 
         class Nameless(SubgraphReplacement):
             replacement_id = ""

@@ -75,13 +75,13 @@ def test_the_order_named_cannot_contradict_a_rule() -> None:
     error = refusal(Named("a", before=["b"]), Named("b"), named=["b", "a"])
     assert error.status is Status.INVALID_TRANSFORMATION
     assert "a before b (run_before of a), b before a (the command line)" in error.what
-    assert error.hint == "Name them in another order: a,b."
+    assert error.hint == "List the transformations in another order: a,b."
 
 
 def test_an_order_that_rules_allow_is_of_those_named_alone() -> None:
     between = Named("m", after=["z"], before=["b"])
     error = refusal(Named("b"), Named("c"), between, Named("z"), named=["c", "b", "z"])
-    assert error.hint == "Name them in another order: c,z,b."
+    assert error.hint == "List the transformations in another order: c,z,b."
     assert order(Named("b"), Named("c"), between, Named("z"), named=["c", "z", "b"])
 
 

@@ -1,4 +1,4 @@
-"""Replaces GELU by sums, products and TANH or EXP, for NPUs without GELU."""
+"""Decomposes GELU into TANH or EXP, sums and products, for NPUs that do not support GELU."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from litert.core.element_type import ElementType
 
 _ERF_STEP = 0.3275911
 _ERF_FACTORS = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
-"""erf(z) = 1 - (a1 t + ... + a5 t^5) exp(-z^2) with t = 1 / (1 + p z), for z >= 0, within 1.5e-7
+"""For z >= 0, erf(z) = 1 - (a1 t + ... + a5 t^5) exp(-z^2) with t = 1 / (1 + p z), with an error below 1.5e-7
 (Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26)."""
 
 
 class DecomposeGelu(OpReplacement):
-    """Replaces GELU by TANH, or by EXP for the exact variant, with sums and products (arXiv:1606.08415)."""
+    """Decomposes GELU into TANH (or EXP, for the exact variant), sums and products (arXiv:1606.08415)."""
 
     enabled = False  # slower where the op is known
     op = "GELU"
@@ -25,8 +25,8 @@ class DecomposeGelu(OpReplacement):
     def replace_op(self, graph: Graph, node: Node) -> Node | None:
         """Returns the last MUL of the decomposition.
 
-        Quantized GELU ops stay, because a quantized GELU is a table of 256 values, which smaller ops cannot
-        express.
+        Quantized GELU ops are not decomposed: their kernel looks results up in a table of 256 values, which
+        smaller ops cannot express.
         """
         x = node.in_port(0).get_source()
         if x is None or x.get_data_type() is not ElementType.FLOAT32:

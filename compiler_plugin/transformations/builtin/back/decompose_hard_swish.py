@@ -1,4 +1,4 @@
-"""Replaces HARD_SWISH by ADD with RELU6 and two MUL, for NPUs without HARD_SWISH."""
+"""Decomposes HARD_SWISH into ADD with fused RELU6 and two MUL, for NPUs that do not support HARD_SWISH."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from litert.core.element_type import ElementType
 
 
 class DecomposeHardSwish(OpReplacement):
-    """Replaces HARD_SWISH by x * (relu6(x + 3) / 6), whose ops every NPU has."""
+    """Decomposes HARD_SWISH into x * (relu6(x + 3) / 6), for NPUs that support only basic ops."""
 
     enabled = False  # slower where the op is known
     op = "HARD_SWISH"
@@ -17,7 +17,7 @@ class DecomposeHardSwish(OpReplacement):
     def replace_op(self, graph: Graph, node: Node) -> Node | None:
         """Returns the last MUL of the decomposition.
 
-        Quantized HARD_SWISH ops stay, because they round once, but each op of the decomposition would round.
+        Quantized HARD_SWISH ops are not decomposed: they round once, but each op of the decomposition would round.
         """
         x = node.in_port(0).get_source()
         if x is None or x.get_data_type() is not ElementType.FLOAT32:

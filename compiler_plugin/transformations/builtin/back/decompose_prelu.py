@@ -1,4 +1,4 @@
-"""Replaces PRELU by RELU, MINIMUM, MUL and ADD, for NPUs without PRELU."""
+"""Decomposes PRELU into RELU, MINIMUM, MUL and ADD, for NPUs that do not support PRELU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from litert.core.element_type import ElementType
 
 
 class DecomposePrelu(OpReplacement):
-    """Replaces PRELU by relu(x) + alpha * min(x, 0), whose ops every NPU has."""
+    """Decomposes PRELU into relu(x) + alpha * min(x, 0), for NPUs that support only basic ops."""
 
     enabled = False  # slower where the op is known
     op = "PRELU"
@@ -17,7 +17,7 @@ class DecomposePrelu(OpReplacement):
     def replace_op(self, graph: Graph, node: Node) -> Node | None:
         """Returns the ADD of the decomposition.
 
-        Quantized PRELU ops stay, because they round once, but each op of the decomposition would round.
+        Quantized PRELU ops are not decomposed: they round once, but each op of the decomposition would round.
         """
         if len(node.in_ports()) != 2:
             return None

@@ -1,4 +1,4 @@
-"""Splits a FULLY_CONNECTED with large weights into several ops with some of the rows each, and a CONCATENATION."""
+"""Splits a FULLY_CONNECTED with large weights by rows into smaller FULLY_CONNECTED ops and a CONCATENATION."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from litert.model.blob import Blob
 
 
 class SplitFullyConnected(OpReplacement):
-    """Splits a FULLY_CONNECTED with more than 1 MiB of weights by rows, so that each part fits a small memory.
+    """Splits the rows of FULLY_CONNECTED weights over 1 MiB into several ops, for NPUs with a small memory.
 
     Attributes:
-      max_bytes: Largest size of the weights of each part, in bytes.
+      max_bytes: Largest size of the weights of each smaller op, in bytes.
     """
 
     enabled = False  # for NPUs with a scratchpad: elsewhere it saves nothing
@@ -25,7 +25,7 @@ class SplitFullyConnected(OpReplacement):
     max_bytes: ClassVar[int] = 1 << 20
 
     def replace_op(self, graph: Graph, node: Node) -> Node | None:
-        """Returns the CONCATENATION of the parts' outputs; the weights are not copied within the file."""
+        """Returns the CONCATENATION of the smaller ops' outputs; the file does not store the weights twice."""
         weights, bias = node.in_port(1).get_source(), None
         if node.is_in_port_connected(2):
             bias = node.in_port(2).get_source()

@@ -1,4 +1,4 @@
-"""Folds products and sums with constants after a convolution or fully connected op into its weights and bias."""
+"""Folds a product or sum with a constant into the weights and bias of the linear op before it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from litert.model.tensor_data import Array
 
 
 class FoldBatchNorm(PatternReplacement):
-    """Folds MUL, DIV, ADD or SUB by a constant for each channel into the linear op before it."""
+    """Folds MUL, DIV, ADD or SUB with per-channel constants into the convolution or FULLY_CONNECTED before it."""
 
     pattern = Match(
         ("ADD", "DIV", "MUL", "SUB"),
@@ -31,7 +31,7 @@ class FoldBatchNorm(PatternReplacement):
     )
 
     def run_before(self) -> tuple[str, ...]:
-        """Runs before activations are fused, so that an activation after the scale can fuse with the linear op."""
+        """Runs before activations are fused: an activation after the folded op can then fuse too."""
         return ("fuse_activation",)
 
     def rewrite(
@@ -43,7 +43,7 @@ class FoldBatchNorm(PatternReplacement):
         bias: Node | None,
         constant: Node,
     ) -> Node | None:
-        """Returns the linear op with new weights and bias, and with the activation of the removed op."""
+        """Returns the convolution or FULLY_CONNECTED with new weights, bias and activation."""
         import numpy as np
 
         if not _is_for_channels(scale, linear, weights, constant):

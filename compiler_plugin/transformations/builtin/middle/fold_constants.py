@@ -10,10 +10,11 @@ from compiler_plugin.transformations.transformation import Transformation
 
 
 class FoldConstants(Transformation):
-    """Computes ops that depend only on constants with the kernels of stock LiteRT, within `--fold_limit`.
+    """Replaces ops that depend only on constants by their results from stock LiteRT, within `--fold_limit`.
 
-    Values computed from the shape of an input stay ops, so that the model can be resized; `--static_shape` folds
-    these ops too. `fold_dequantize` folds DEQUANTIZE ops, and `fold_densify` folds DENSIFY ops.
+    Ops that compute values from the shape of an input are not folded, so that the model can be resized;
+    `--static_shape` folds these ops too. `fold_dequantize` folds DEQUANTIZE ops, and `fold_densify` folds DENSIFY
+    ops.
     """
 
     def run_after(self) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""Stores sparse constants, which DENSIFY expands in each run, as dense constants."""
+"""Stores sparse constants as dense constants, so that no DENSIFY op expands them in each run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class FoldDensify(Transformation):
     """Replaces the DENSIFY of a sparse constant by a dense constant, within `--fold_limit`.
 
     Use this transformation for NPUs that need weights as constants, and for kernels that do not exploit sparsity.
-    The kernels of XNNPACK may exploit sparsity: a DENSIFY tells them to look for zeros.
+    XNNPACK looks for zeros in weights that come from a DENSIFY, and can then use faster sparse kernels.
     """
 
     enabled = False  # the file grows, and sparse kernels are not chosen any more

@@ -1,4 +1,4 @@
-"""Stores constants that DEQUANTIZE expands in each run as real numbers."""
+"""Stores dequantized constants in the model, so that no DEQUANTIZE op converts them in each run."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from compiler_plugin.transformations.transformation import Transformation
 
 
 class FoldDequantize(Transformation):
-    """Replaces the DEQUANTIZE of a constant by a constant, within `--fold_limit`.
+    """Replaces the DEQUANTIZE of a constant by a float32 constant, within `--fold_limit`.
 
-    The constants are weights of float16, and integers with scales. If a model is cut between such a DEQUANTIZE and
-    its reader, XNNPACK would refuse the whole part with the reader, because the weights are then not constant. If
-    not all constants can be folded, inputs of custom ops come first, because custom ops are likely to be cut off.
+    The dequantized constants are float16 weights, and integers with scales. If a partition boundary separates a
+    DEQUANTIZE from the op that reads it, the op's weights are not constant, and XNNPACK refuses the whole part of
+    the model that contains the op. If the limit does not allow all constants, inputs of custom ops are folded
+    first, because partition boundaries are likely at custom ops.
     """
 
     def find_and_replace_pattern(self, graph: Graph) -> int:

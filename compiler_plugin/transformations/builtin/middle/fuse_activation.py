@@ -1,4 +1,4 @@
-"""Moves RELU, RELU6 or RELU_N1_TO_1 into the op before it if no other op reads that op's output."""
+"""Fuses RELU, RELU6 or RELU_N1_TO_1 with the op before it if no other op reads the unfused result."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _HOSTS = (
     "ADD", "AVERAGE_POOL_2D", "CONV_2D", "DEPTHWISE_CONV_2D", "DIV", "FULLY_CONNECTED",
     "MAX_POOL_2D", "MUL", "SUB",
 )  # fmt: skip
-"""Ops whose kernels in stock take any of these as fused activation."""
+"""Ops whose kernels in stock LiteRT support RELU, RELU6 and RELU_N1_TO_1 as fused activations."""
 
 
 class FuseActivation(PatternReplacement):
-    """Makes RELU, RELU6 or RELU_N1_TO_1 the fused activation of the op before it."""
+    """Fuses RELU, RELU6 or RELU_N1_TO_1 with the op before it."""
 
     pattern = Match(
         ("RELU", "RELU6", "RELU_N1_TO_1"),
@@ -26,8 +26,8 @@ class FuseActivation(PatternReplacement):
     def rewrite(self, graph: Graph, host: Node, activation: Node) -> Node | None:
         """Returns the op before the activation, with the activation fused.
 
-        If the op and the activation have different scales, both stay: fusion would skip a rounding step and change
-          results.
+        If the outputs of the op and of the activation have different scales, both ops stay, because fusion would
+        skip a rounding step and change results.
         """
         if host.out_port(0).quantization != activation.out_port(0).quantization:
             return None

@@ -16,7 +16,7 @@ from compiler_plugin.transformations.scalar_chains import (
 from litert.core.element_type import ElementType
 
 _TOLERANCE = 3e-6
-"""Of a number's size: 0.166667 counts as a sixth, and results stay within 1e-5."""
+"""Relative tolerance for constants: 0.166667 counts as 1/6, and the relative error of results stays below 1e-5."""
 
 
 class FuseHardSwish(OpReplacement):
@@ -25,7 +25,7 @@ class FuseHardSwish(OpReplacement):
     op = ("MUL", "DIV")
 
     def replace_op(self, graph: Graph, node: Node) -> Node | None:
-        """Returns HARD_SWISH of x if the op ends such a chain; quantized chains stay, as they round elsewhere."""
+        """Returns HARD_SWISH of x if the op computes x * relu6(x + 3) / 6 in float32; None for all other ops."""
         result = node.out_port(0)
         if result.get_data_type() is not ElementType.FLOAT32:
             return None

@@ -1,4 +1,4 @@
-"""Moves a PAD with zeros into the next convolution if `SAME` padding has the same effect."""
+"""Removes a PAD with zeros before a convolution if `SAME` padding of the convolution has the same effect."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compiler_plugin.transformations.replacement import PatternReplacement
 
 
 class FusePad(PatternReplacement):
-    """Replaces a PAD before a convolution without padding by the convolution's `SAME` padding, if equal."""
+    """Replaces a PAD with zeros by `SAME` padding of the next convolution, if the results do not change."""
 
     pattern = Match(
         ("CONV_2D", "DEPTHWISE_CONV_2D"),
@@ -28,7 +28,7 @@ class FusePad(PatternReplacement):
     def rewrite(
         self, graph: Graph, x: OutPort, paddings: Node, value: Node | None, pad: Node, conv: Node
     ) -> Node | None:
-        """Returns the convolution of the unpadded tensor, with its own padding."""
+        """Returns the convolution, which now reads the unpadded tensor and has `SAME` padding."""
         if x.quantization != pad.out_port(0).quantization or not _is_zero(value, pad):
             return None
         shape, kernel = x.data.get_shape(), conv.in_port(1).data.get_shape()

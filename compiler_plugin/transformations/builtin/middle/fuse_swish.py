@@ -1,4 +1,4 @@
-"""Replaces x * sigmoid(beta * x) by a custom op Swish, for NPUs with a kernel for Swish; TFLite has no such op."""
+"""Replaces x * sigmoid(beta * x) by a custom op Swish, for NPUs with a kernel for Swish."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class FuseSwish(OpReplacement):
     op = ("MUL", "DIV")
 
     def replace_op(self, graph: Graph, node: Node) -> Node | None:
-        """Returns Swish of x if the op ends such a chain."""
+        """Returns Swish of x if the op computes x * sigmoid(beta * x); None for all other ops."""
         result = node.out_port(0)
         if result.get_data_type() is not ElementType.FLOAT32:
             return None

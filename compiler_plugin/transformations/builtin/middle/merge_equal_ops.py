@@ -1,4 +1,4 @@
-"""Merges ops that compute the same from the same inputs; all readers then read one result."""
+"""Merges ops that compute the same result from the same inputs, so that the result is computed once."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from compiler_plugin.transformations.transformation import Transformation
 from litert.model.graph import Tensor
 
 _COMPARED_BYTES = 64
-"""Of constants that are equal by value; larger ones, weights, are not read: they are equal if they share data."""
+"""Largest size of constants that are compared by value; larger constants are equal only if they share a buffer."""
 
 
 class MergeEqualOps(Transformation):
-    """Merges ops that compute the same result: duplicate pools, pads and scales that converters leave."""
+    """Merges ops that compute the same result, such as duplicate pools, pads and scales from converters."""
 
     def run_before(self) -> Sequence[str]:
         """Runs before folding, so that a merged op is folded once."""
@@ -24,7 +24,7 @@ class MergeEqualOps(Transformation):
     def find_and_replace_pattern(self, graph: Graph) -> int:
         """Keeps the first of several equal ops, in execution order.
 
-        The readers of merged ops may then become equal too.
+        If two ops are merged, ops that read them may become equal, and are then merged too.
         """
         kept: dict[Hashable, Node] = {}
         alike: dict[Hashable, Node] = {}

@@ -1,4 +1,4 @@
-"""Removes ops that change nothing, such as reshapes to the same shape, transposes that cancel, and idle casts."""
+"""Removes ops that do not change their input, such as reshapes to the same shape and transposes that cancel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compiler_plugin.transformations.scalar_chains import find_operands
 
 
 class RemoveNoOps(OpReplacement):
-    """Removes reshapes, transposes, casts, pads, slices and sums that change nothing, and merges pairs."""
+    """Removes reshapes, transposes, casts, pads, slices and sums that change nothing; merges pairs of them."""
 
     op = (
         "ADD", "CAST", "CONCATENATION", "DIV", "EXPAND_DIMS", "MUL", "PAD", "PADV2", "QUANTIZE",
@@ -23,11 +23,11 @@ class RemoveNoOps(OpReplacement):
         return ["fold_constants"]
 
     def run_before(self) -> Sequence[str]:
-        """Runs before fusions, because no-ops between two ops prevent their fusion."""
+        """Runs before fusions, because a no-op between two ops prevents their fusion."""
         return ["fold_batch_norm", "fuse_activation", "fuse_hard_swish", "fuse_pad", "fuse_swish"]
 
     def replace_op(self, graph: Graph, node: Node) -> Node | OutPort | None:
-        """Returns the same data without the op; returns the op itself if it now replaces the op before it too."""
+        """Returns an earlier tensor with the same data; or the op, if it now also replaces the op before it."""
         if not node.in_ports():
             return None
         find = _FINDERS.get(node.op, _find_reshaped)
@@ -122,16 +122,16 @@ _FINDERS: Mapping[str, Callable[[Node], OutPort | None]] = {
     "SUB": _find_neutral,
     "TRANSPOSE": _find_transposed,
 }
-"""How each op is looked at; the others do nothing where they keep shape and type."""
+"""Functions that return the tensor to read in place of an op's result, by op; the default is `_find_reshaped`."""
 
 _KEEPING = ("ADD", "CAST", "CONCATENATION", "DIV", "MUL", "QUANTIZE", "SUB", "TRANSPOSE")
-"""Ops that, where they do nothing, keep sizes which are not known yet."""
+"""Ops that, as no-ops, also keep dimensions that are known only at run time."""
 
 _RESHAPES = ("EXPAND_DIMS", "RESHAPE", "SQUEEZE")
-"""Ops that keep the order of elements."""
+"""Ops that change only the shape, and not the order of elements."""
 
 _JOINED: Mapping[str, Sequence[str]] = {"RESHAPE": _RESHAPES, "TRANSPOSE": ("TRANSPOSE",)}
-"""Ops that can do the work of others before them too."""
+"""For each op, the preceding ops whose work the op can do too."""
 
 
 def _join(graph: Graph, node: Node) -> Node | None:

@@ -1,1 +1,1 @@
-"""Layout rules for builtin ops, one module per family; tensors of ops without a rule stay as in the file."""
+"""Layout rules for builtin ops, one module per family; ops without a rule do not change their layout."""

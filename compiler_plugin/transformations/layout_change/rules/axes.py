@@ -1,7 +1,7 @@
-"""Ops that work along axes. The axes, in options or in a constant input, are renumbered.
+"""Rules for ops that work along axes: the axes, in options or in a constant input, are renumbered.
 
 If an op removes or adds an axis, the other axes must have the same order in both layouts. An axis that is computed
-at run time cannot be renumbered: the tensors of such an op stay as in the file.
+at run time cannot be renumbered: the op then does not change its layout.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def _gathered(op: Op, axes: Sequence[int]) -> Sequence[int] | None:
 
 @dataclass(frozen=True)
 class AlongAxes:
-    """Rule for ops whose inputs and outputs all change layout and whose axes are renumbered.
+    """Rule for ops along axes: all inputs and outputs are permuted, and the axes are renumbered.
 
     Attributes:
       axes: Names of the options that are axes, or the index of the constant input with axes.
-      counted_in: Side of the op (inputs or outputs) whose tensors have all of the axes.
-      gone: Function that returns the axes that the other side lacks; None if the op cannot have another layout.
-      data: Index of the input with data; None if all inputs are data.
+      counted_in: Whether axis numbers count dimensions of the inputs or of the outputs.
+      gone: Function that returns the axes that the op removes or adds; None if the op cannot change its layout.
+      data: Index of the data input; None if all inputs are data.
       inputs: Number of inputs that the op must have; 0 for any number.
     """
 
@@ -96,7 +96,7 @@ class AlongAxes:
 
 @dataclass(frozen=True)
 class Squeeze:
-    """Rule for SQUEEZE, which removes dimensions of size 1: the named ones, or all."""
+    """Rule for SQUEEZE, which removes given dimensions of size 1, or all."""
 
     ops: Sequence[str]
 

@@ -1,6 +1,7 @@
-"""Ops that TFLite defines for one layout only. In an NCHW graph, they work channel-first.
+"""Rules for ops on images, which TFLite defines only for NHWC.
 
-The op does not say which dimension is H, W or C, so the op and its filter must follow the graph's layout.
+No option of an image op says which dimension is H, W or C, so the op and its filter must have the layout of the
+graph: in an NCHW graph, the op works channel-first.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class ImageOp:
       filter_order: Permutation of the filter from TFLite's order to NCHW.
       shape: Index of the input with the output's shape; -1 if there is no such input.
       blocks: Index of the input with a block size for each spatial dimension; -1 if there is no such input. The
-        rule only covers ops whose block sizes fit `rank`.
+        rule applies only if the number of block sizes fits `rank`.
     """
 
     ops: Sequence[str]
@@ -44,7 +45,7 @@ class ImageOp:
         return self.plan_any(op, change)
 
     def plan_any(self, op: Op, change: LayoutChange) -> OpPlan | None:
-        """Same as `plan`, but for ops whose images have no known rank yet."""
+        """Same as `plan`, but for ops whose images have an unknown rank."""
         permutation = change.image(self.rank)
         blocks = op.inputs[self.blocks] if 0 <= self.blocks < len(op.inputs) else None
         if permutation is None or (blocks is not None and blocks.shape != (self.rank - 2,)):

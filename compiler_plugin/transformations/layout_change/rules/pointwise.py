@@ -1,7 +1,7 @@
-"""Ops that work element by element: they can have any layout, the same for all their tensors.
+"""Rules for elementwise ops: they work in any layout if all their tensors have the same layout.
 
-Operands of lower rank are broadcast from the last dimension on: their shapes get leading ones and are then
-permuted like the other shapes (`[C]` becomes `[C, 1, 1]`). Operands with one element do not change.
+The shapes of operands of lower rank are aligned at the last dimension for broadcasting: the rule pads these shapes
+with leading ones and then permutes them (`[C]` becomes `[C, 1, 1]`). Operands with one element do not change.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from litert.model.graph import Op
 
 @dataclass(frozen=True)
 class Elementwise:
-    """Rule for ops with one output, whose rank is the highest rank of the operands.
+    """Rule for elementwise ops with one output, which has the highest rank of all operands.
 
     Attributes:
-      broadcasts: Whether operands of lower rank are broadcast from the last dimension on.
+      broadcasts: Whether the op broadcasts operands of lower rank, aligned at the last dimension.
     """
 
     ops: Sequence[str]

@@ -1,8 +1,8 @@
 """Rules for ops that read or change shapes: TRANSPOSE, RESHAPE, SHAPE, RANK.
 
-A TRANSPOSE can read and write any layout, with another permutation. A RESHAPE can do so if the data in memory are
-the same in both layouts, as for the shape `[1, 1, 1, C]`. An op that then does nothing is removed. SHAPE of a
-permuted tensor is followed by a GATHER, which brings the sizes back into the old order.
+A TRANSPOSE can read and write any layout if its permutation changes. A RESHAPE can read and write any layout if
+the data in memory are the same in both layouts, as for the shape `[1, 1, 1, C]`. A TRANSPOSE or RESHAPE that then
+has no effect is removed. After the SHAPE of a permuted tensor, a GATHER restores the old order of the sizes.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Reshape:
 
 @dataclass(frozen=True)
 class Shape:
-    """Rule for SHAPE, whose output keeps the order of sizes that the file has."""
+    """Rule for SHAPE, whose output keeps the order of sizes in the file."""
 
     ops: Sequence[str]
 

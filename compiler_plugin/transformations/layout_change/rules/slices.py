@@ -1,4 +1,4 @@
-"""Ops with one or two numbers for each dimension; constant numbers are permuted, computed numbers get a GATHER."""
+"""Rules for ops with one or two numbers for each dimension; a GATHER permutes computed numbers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from litert.model.graph import Op
 
 @dataclass(frozen=True)
 class PerDimension:
-    """Rule for ops with vectors that have an element, or a row, for each dimension of the data.
+    """Rule for ops with input vectors that have an element, or a row, for each dimension of the data.
 
     Attributes:
-      data: Indices of the inputs that are permuted.
-      vectors: Indices of the inputs that are vectors.
-      broadcasts: Whether data may have a lower rank than the output; their shapes then get leading ones.
+      data: Indices of the data inputs, whose dimensions are permuted.
+      vectors: Indices of the vectors, whose elements or rows are permuted.
+      broadcasts: Whether data inputs may have a lower rank than the output; their shapes are then padded with
+        leading ones.
     """
 
     ops: Sequence[str]
@@ -58,7 +59,7 @@ class PerDimension:
 
 @dataclass(frozen=True)
 class StridedSlice:
-    """Rule for STRIDED_SLICE: starts, ends, strides and five bit masks; the op may remove dimensions."""
+    """Rule for STRIDED_SLICE, which permutes starts, ends, strides and bit masks; the op may remove dimensions."""
 
     ops: Sequence[str]
 
