@@ -1,5 +1,5 @@
-"""Checks of any vendor's libraries, at the C interface, against the contract in the headers of `litert.abi`.
+"""Checks the C interface of a vendor's libraries against the contract in the headers of `litert.abi`.
 
-`plugin_rules` and `dispatch_rules` have the checks of compiler plugins and of dispatch libraries: a new rule is a
-new module there.
+The folder `plugin_rules` contains the checks of compiler plugins, and the folder `dispatch_rules` the checks of
+dispatch libraries. To add a rule, add a module to one of these folders.
 """

@@ -13,21 +13,22 @@ from litert.core.tensor_type import RankedTensorType
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One NPU call: a function of a byte code module, its inputs and its expected outputs.
+    """A test case: an NPU call with a function of a byte code module, inputs and expected outputs.
 
     Attributes:
-      name: Name of the partition that was compiled, for messages.
-      source: Name of the model or probe that has the partition.
+      name: Name of the compiled partition, for messages.
+      source: Name of the model or probe that contains the partition.
       inputs, outputs: Tensor types of the inputs and outputs; all dimensions are known.
       data: Bytes of each input.
-      expected: Bytes of each output that LiteRT's CPU kernels computed; None if LiteRT has no kernel for an op.
-      magnitudes: For each output, the sum of the absolute values that were added up in each element; None if
-        unknown.
+      expected: Expected bytes of each output, which LiteRT's CPU kernels computed; None if LiteRT has no kernel
+        for an op.
+      magnitudes: For each element of each output, the sum of the absolute values of its summands; None if unknown.
       num_ops: Number of ops in the partition.
-      found: Paths of the files that receive the vendor's outputs, for the report.
-      assets: Bytes of the assets by name; companions come first.
-      tensors: Types of the partition's tensors by name, for tensors whose name is unique.
-      tapped: Byte code that was compiled with tensor names kept, and its function; None if nobody asked for it.
+      found: Paths of files to which the vendor's outputs are written, for the report.
+      assets: Bytes of the assets, by name; companion files come before their asset.
+      tensors: Types of the partition's tensors, by name; only tensors with unique names are included.
+      tapped: Byte code that keeps the names of tensors, and the function's name; None if such byte code was not
+        compiled.
     """
 
     name: str
@@ -50,7 +51,7 @@ class Case:
         return self.inputs if kind == "input" else self.outputs
 
     def differences(self, found: Sequence[bytes], tolerance: float) -> list[Difference]:
-        """Compares each output with the expected output, which must exist; see `find_difference`."""
+        """Compares each output with the expected output by `find_difference`; `expected` must not be None."""
         assert self.expected is not None
         return [
             find_difference(
@@ -67,7 +68,7 @@ class Case:
 
 
 def _elements(tensor_type: RankedTensorType, data: bytes) -> Any:
-    """Returns an output's elements, without the padding behind them."""
+    """Returns an output's elements without the padding after the last element."""
     import numpy as np
 
     dtype = tensor_type.element_type.numpy_dtype
@@ -95,7 +96,7 @@ def read_case(case: Mapping[str, Any], assets: Mapping[str, bytes]) -> Case:
 
 
 def read_types(types: Collection[tuple[int, Sequence[int]]]) -> list[RankedTensorType]:
-    """Makes tensor types from the pairs of element type and shape in a case's JSON object."""
+    """Converts the pairs of element type and shape in a case's JSON object to tensor types."""
     return [RankedTensorType.of(ElementType(kind), tuple(shape)) for kind, shape in types]
 
 
@@ -116,7 +117,7 @@ def _read_files(paths: Sequence[str] | None) -> list[bytes] | None:
 
 
 def make_data(tensor_type: RankedTensorType, seed: int) -> bytes:
-    """Makes the bytes of an input; see `make_array`."""
+    """Makes random bytes for an input; see `make_array`."""
     data: bytes = make_array(tensor_type, seed).tobytes()
     return data
 
@@ -124,7 +125,7 @@ def make_data(tensor_type: RankedTensorType, seed: int) -> bytes:
 def make_array(
     tensor_type: RankedTensorType, seed: int, lowest: float = -1, highest: float = 1
 ) -> Any:
-    """Makes an input array: floats in a range, 8-bit integers of full range, wider integers of 0 and 1."""
+    """Makes a random array: floats from a range, 8-bit integers from the full range, wider integers 0 or 1."""
     import numpy as np
 
     generator = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Writes the byte code that a plugin compiles from models to files, for the checks of dispatch libraries."""
+"""Compiles models with a plugin, and writes the byte code to files, for the checks of dispatch libraries."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from litert.model.writer import write_model
 def write_cases(
     subject: PluginSubject, folder: str, first: int = 0, references: Collection[str] = ()
 ) -> Iterator[dict[str, object]]:
-    """Compiles each model with one call of the plugin.
+    """Compiles each model, with a single call of the plugin's compiler for each model.
 
-    If a partition has a custom op without a reference, its builtin ops are also compiled as calls of their own, so
-    that their values can be compared.
+    The outputs of a partition cannot be checked if the partition contains a custom op without a reference. Its
+    builtin ops are therefore also compiled as separate calls, whose outputs can be checked.
 
     Args:
-      subject: The plugin and the models to compile.
-      folder: Directory for the files.
+      subject: The plugin under check, with the models to compile.
+      folder: Directory to which the files are written.
       first: Index of the first model to compile.
-      references: Custom codes of the ops that have a reference.
+      references: Custom codes of the ops for which the user gave a reference function.
 
     Yields:
-      `begin` with the model's name; then the input of `read_case` without the keys that `add_expected` adds, or
-      `source` and `why` if the partition cannot run.
+      For each model, an object `{"begin": name}`. Then, for each partition, the input of `read_case` without the
+      keys that `add_expected` adds; or an object with `source` and `why` if the partition cannot run.
     """
     for number, named in islice(enumerate(subject.models), first, None):
         yield {"begin": named.name}
@@ -59,7 +59,7 @@ def write_cases(
 
 @dataclass(frozen=True, slots=True)
 class _Compilation:
-    """Compiles a model's partitions into files whose names begin with `stem`."""
+    """Compiles a model's partitions to files whose names begin with `stem`."""
 
     subject: PluginSubject
     named: NamedModel
@@ -102,7 +102,7 @@ class _Compilation:
         return [(paths[module], name.decode("utf-8", "surrogateescape")) for name, module in infos]
 
     def _case(self, stem: str, partition: Partition) -> dict[str, object]:
-        """Writes a partition's models to files, and describes the partition without its byte code."""
+        """Writes a partition's models to files; returns a description of the partition without byte code."""
         (subgraph,) = extract([partition])
         if why := _why_not(subgraph):
             return {"source": self.named.name, "why": why}
@@ -128,7 +128,7 @@ class _Compilation:
 def _without_custom_ops(
     model: Model, partitions: Sequence[Partition], references: Collection[str]
 ) -> list[Partition]:
-    """Makes partitions of the builtin ops that share a partition with a custom op without a reference."""
+    """Makes partitions from the builtin ops in those partitions that contain a custom op without a reference."""
     selected: dict[int, int] = {}
     for index, partition in enumerate(partitions):
         unknown = [op for op in partition.ops if op.is_custom and op.name not in references]
@@ -147,7 +147,7 @@ def _without_custom_ops(
 
 
 def _why_nothing(model: Model) -> str:
-    """Says why the plugin takes no op of a model; a shared library cannot return output shapes."""
+    """Returns a phrase about why the plugin takes no op of a model, such as shapes known only at run time."""
     why = "the plugin does not take its ops"
     if all(tensor.type.layout.is_static for op in model.ops() for tensor in op.outputs):
         return why
@@ -155,7 +155,7 @@ def _why_nothing(model: Model) -> str:
 
 
 def _why_not(subgraph: Subgraph) -> str:
-    """Says why the checks cannot run a partition; "" if they can."""
+    """Returns a phrase about why the checks cannot run a partition; "" if they can run it."""
     for tensor in [*subgraph.inputs, *subgraph.outputs]:
         if not tensor.type.layout.is_static:
             return f"the shape of tensor '{tensor.name}' is known only at run time"

@@ -1,6 +1,7 @@
-"""The child process of the vendor checks: functions whose arguments and results are JSON.
+"""Functions that run in the child processes of the vendor checks; their arguments and results are JSON.
 
-Imports stand inside functions, since the plugin's checks and the dispatch library's import different packages.
+The functions import packages only when called, because the checks of plugins and of dispatch libraries need
+different packages.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
 
 
 def check_plugin(argument: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
-    """Runs the checks of a plugin that are not in `argument["done"]`; yields the same objects as `run_checks`.
+    """Runs a plugin's checks except for those in `argument["done"]`; yields the same objects as `run_checks`.
 
-    The argument has the fields of `CheckOptions`, the plugin's `origin` and `manufacturer`, and `done`, `stopped`
-    and `trace`.
+    The argument is an object with the fields of `CheckOptions`, the plugin's `origin` and `manufacturer`, and the
+    keys `done`, `stopped` and `trace`.
     """
     return _check(PLUGIN_RULES, _plugin_subject(argument), argument)
 
 
 def check_dispatch(argument: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
-    """Same as `check_plugin`, for a dispatch library; the argument also has the `cases` of `compile_cases`."""
+    """Same as `check_plugin`, for a dispatch library; `argument["cases"]` contains results of `compile_cases`."""
     from litert.conformance.case import read_case, read_file
     from litert.conformance.dispatch_subject import DispatchSubject
 
@@ -55,7 +56,7 @@ def check_dispatch(argument: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
 
 
 def compile_cases(argument: Mapping[str, Any]) -> Iterator[dict[str, object]]:
-    """Compiles models into files in `argument["folder"]`; see `write_cases`."""
+    """Compiles models to files in the directory `argument["folder"]`; see `write_cases`."""
     from litert.conformance.case_files import write_cases
 
     try:
@@ -70,10 +71,11 @@ def compile_cases(argument: Mapping[str, Any]) -> Iterator[dict[str, object]]:
 
 
 def refuse_settings(argument: Mapping[str, Any]) -> Iterator[dict[str, object]]:
-    """Finds the first of the user's SoC model, options and assets that the plugin refuses; see `find_refusal`.
+    """Finds the first of the user's settings (SoC model, options, assets) that the plugin refuses.
 
     Yields:
-      Nothing if the plugin accepts everything; otherwise one object with `flag`, `what`, `where` and `hint`.
+      An object with `flag`, `what`, `where` and `hint` for the refused setting; nothing if the plugin accepts all
+      settings.
     """
     from compiler_plugin.native.native_plugin import NativePluginFactory
     from compiler_plugin.registry import check_factory
@@ -123,7 +125,7 @@ def _options(argument: Mapping[str, Any]) -> CompilerOptions:
 
 
 def _models(argument: Mapping[str, Any], options: CompilerOptions) -> list[NamedModel]:
-    """Reads the user's models, and makes a small model for each op that has an asset and is in no user's model."""
+    """Reads the user's models, and makes a small model for each op with an asset that these models lack."""
     from litert.conformance.models import custom_op_models
     from litert.conformance.plugin_subject import NamedModel
     from litert.model.reader import read_model

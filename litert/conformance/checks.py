@@ -1,7 +1,7 @@
-"""The checks of a vendor against the contract: their classes, how they are found, and how they run.
+"""Defines the checks of a vendor against the contract, finds the checks in modules, and runs them.
 
-A check is a function that raises `BrokenRuleError` if the vendor breaks a rule. If the check raises or ends the
-process, the report names its rule.
+A check is a function that raises `BrokenRuleError` if the vendor breaks a rule of the contract. If the function
+raises this error or its process ends, the report lists the rule as broken.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ DISPATCH_RULES = "litert.conformance.dispatch_rules"
 
 
 class BrokenRuleError(Exception):
-    """A rule is broken; the text is a phrase that says what the vendor did."""
+    """A vendor breaks a rule; the error's text is a phrase that says what the vendor did."""
 
 
 class UnseenError(Exception):
-    """A rule could not be checked with this vendor; the text is a phrase that says why."""
+    """A rule cannot be checked for this vendor; the error's text is a phrase that says why."""
 
 
 class Outcome(str, Enum):
@@ -42,14 +42,16 @@ class Outcome(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Check(Generic[Subject]):
-    """One check of one rule.
+    """A check of a rule.
 
     Attributes:
       rule: Name of the rule in the contract.
-      run: Function that raises `BrokenRuleError` or `UnseenError`; a `LiteRtError` also counts as a broken rule.
-        Any other exception is a defect of the check.
-      case: A few words that distinguish this check from other checks of the rule; "" if the rule has one check.
-      needs: Names of rules or keys of checks; if one of these fails, this check is skipped.
+      run: Function that runs the check. The function raises `BrokenRuleError` or a `LiteRtError` if the rule is
+        broken, and `UnseenError` if the rule cannot be checked.
+        Any other exception is a bug in the check.
+      case: A few words that distinguish this check from other checks of the same rule; "" if the rule has only one
+        check.
+      needs: Names of rules or keys of checks that this check needs; if one of these fails, this check is skipped.
     """
 
     rule: str
@@ -64,28 +66,28 @@ class Check(Generic[Subject]):
 
 
 class Stage(IntEnum):
-    """The order in which the modules' checks run; within a stage, modules run in the order of their names."""
+    """The stage in which a module's checks run; modules of the same stage run in the order of their names."""
 
     BEGINNING = 0
-    """What a library reports about itself, and its start."""
+    """The library's start, and what the library reports about itself."""
     TRANSFORMATIONS = 1
     WORK = 2
-    """Compiling, or running."""
+    """Compilations by a plugin, or runs by a dispatch library."""
     VARIATIONS = 3
-    """Variations of the work: several calls at once, other memory, wrong arguments."""
+    """Variations of compilations and runs: several calls at once, other memory, wrong arguments."""
     OPTIONAL_PARTS = 4
     ANSWERS = 5
-    """Wrong calls of all functions, and the statuses of all calls so far."""
+    """Wrong calls of all functions, and a check of the statuses from all calls so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules(Generic[Subject]):
-    """The type of the constant `RULES` in each module of `plugin_rules` and `dispatch_rules`.
+    """The rules that a module of `plugin_rules` or `dispatch_rules` declares in its constant `RULES`.
 
     Attributes:
-      checks: The checks in the order in which they run; a check comes after the checks that it needs.
-      sentences: Texts of the rules that no header states, by the rule's name. A text that begins with
-        `Recommended:` is a recommendation unless `--strict` is given.
+      checks: The checks in the order in which they run; each check comes after the checks that it needs.
+      sentences: Texts of the rules that are not in any header, by the rule's name. A rule whose text begins with
+        `Recommended:` is only a recommendation, unless `--strict` is given.
     """
 
     stage: Stage
@@ -95,7 +97,7 @@ class Rules(Generic[Subject]):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check; `text` is "" if the check passed, and `printed` is "" if it did not fail."""
+    """The result of a check: `text` is "" for a passed check, and `printed` is "" unless the check failed."""
 
     rule: str
     case: str
@@ -111,7 +113,7 @@ class Finding:
 
 @cache
 def load_rules(package: str) -> Mapping[str, Rules[Any]]:
-    """Imports the modules of `PLUGIN_RULES` or `DISPATCH_RULES`, once in a process, and returns their `RULES`."""
+    """Imports the modules of the package `PLUGIN_RULES` or `DISPATCH_RULES`, and returns their `RULES`."""
     return load_package(package, "RULES", lambda rules: rules.checks[0].key)
 
 
@@ -122,7 +124,7 @@ def find_checks(package: str) -> list[Check[Any]]:
 
 
 def read_rules() -> Mapping[str, Rule]:
-    """Returns all rules by name: the rules of the headers and the rules that the modules state."""
+    """Returns all rules by name: the rules in the headers, and the rules that modules of checks define."""
     own = {
         name: Rule(name, sentence, function="", header=package, line=0)
         for package in (PLUGIN_RULES, DISPATCH_RULES)
@@ -135,25 +137,26 @@ def read_rules() -> Mapping[str, Rule]:
 def null_check(
     rule: str, run: Callable[..., None], function: str, place: int, needs: Sequence[str]
 ) -> Check[Any]:
-    """Makes a check that a function refuses NULL as an argument; `run` gets the function and the place."""
+    """Makes a check that a function refuses NULL; `run` gets the function and the index of the argument."""
     case = f"{function}, argument {place}"
     return Check(rule, partial(run, function=function, place=place), case, needs)
 
 
 def read_finding(answer: Mapping[str, str]) -> Finding:
-    """Makes a finding from an object that `run_checks` yields after a check."""
+    """Converts an object that `run_checks` yields after a check to a finding."""
     return Finding(answer["rule"], answer["case"], Outcome(answer["outcome"]), answer["text"])
 
 
 def is_named(rule: str, names: Container[str]) -> bool:
-    """Whether the names contain this rule, or the part of its name before the dot."""
+    """Returns whether `names` contains the rule's name, or the part of the rule's name before the dot."""
     return rule in names or rule.partition(".")[0] in names
 
 
 def select(checks: Sequence[Check[Subject]], names: Sequence[str]) -> list[Check[Subject]]:
-    """Selects the checks of some rules and the checks that they need, in order.
+    """Selects the checks of some rules, and the checks that these checks need, in order.
 
-    A name is a rule's name or the part of it before the dot; no names select all checks.
+    Each name is a rule's name, or the part of rules' names before the dot. If there are no names, all checks are
+    selected.
     """
     if not names:
         return list(checks)
@@ -171,16 +174,17 @@ def run_checks(
     done: Mapping[str, str],
     stopped: str = "",
 ) -> Iterator[dict[str, str]]:
-    """Runs checks one after another in this process; a check may crash the process.
+    """Runs checks one after another in this process, which a check may crash.
 
     Args:
-      checks: The checks to run, in order; a check comes after the checks that it needs.
+      checks: The checks to run, in order; each check comes after the checks that it needs.
       subject: The vendor's library to check.
-      done: Outcomes of the checks that earlier processes ran, by the check's key.
-      stopped: Reason to skip all further checks; "" to run them.
+      done: Outcomes of the checks that earlier processes have run, by the check's key.
+      stopped: Reason why all further checks are skipped; "" if the checks run.
 
     Yields:
-      `{"begin": key}` before each check, then the fields of its finding.
+      For each check, an object `{"begin": key}` before the check, and an object with the fields of the finding
+      after the check.
     """
     # Rules and keys that failed or were skipped, each with the broken rule that caused it.
     blocked: dict[str, str] = {}

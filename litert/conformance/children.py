@@ -1,4 +1,4 @@
-"""Runs checks in child processes; a crash, hang or exit is a finding, and the next checks run in a new process."""
+"""Runs checks in child processes; if a check crashes, hangs or exits, the next checks run in a new process."""
 
 from __future__ import annotations
 
@@ -26,21 +26,22 @@ _STOPPED = f"{_MAX_HANGS} checks hung"
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """Options of a vendor check.
+    """Options of a check of a vendor.
 
     Attributes:
-      models: Paths of models to check with, before the built-in small models of common ops.
+      models: Paths of the user's models; the checks use these models before the built-in small models of common
+        ops.
       soc_model: Name of the SoC model to compile for; "" for the plugin's first SoC model.
-      assets: Pairs of a custom code and the path of its asset.
-      companions: Pairs of a companion's name, `<op>/<relative path>`, and its path.
-      allow_native_assets: Whether machine code in assets may run.
+      assets: Pairs of a custom code and the path of the op's asset.
+      companions: Pairs of a companion file's name, `<op>/<relative path>`, and the path of the file.
+      allow_native_assets: Whether machine code in assets may run in the child processes.
       vendor_options: Values of the plugin's own options, by name.
-      references: Pairs of a custom code and its reference, `file.py:function`.
+      references: Pairs of a custom code and the op's reference function, as `file.py:function`.
       rules: Names of the rules to check, together with the rules that they need; empty for all rules.
-      tolerance: Largest accepted error of float outputs, relative to the sum of magnitudes or to the largest
-        output.
+      tolerance: Largest accepted error of a float output, relative to the sum of the summands' magnitudes or to
+        the largest output.
       timeout_s: Time limit of each check, in seconds.
-      strict: Whether recommendations count as rules.
+      strict: Whether a violated recommendation counts as a broken rule.
     """
 
     models: Sequence[str] = ()
@@ -57,7 +58,7 @@ class CheckOptions:
 
 
 def mark_begins(answers: Iterable[Mapping[str, str]]) -> Iterator[Mapping[str, str]]:
-    """Passes on the results of `run_checks`, and prints each check's key to standard error before it begins."""
+    """Yields the results of `run_checks`; prints each check's key to standard error before the check begins."""
     for answer in answers:
         if key := answer.get("begin"):
             os.write(_STDERR, b"\n%s%s\n" % (_MARK, key.encode()))
@@ -65,7 +66,7 @@ def mark_begins(answers: Iterable[Mapping[str, str]]) -> Iterator[Mapping[str, s
 
 
 class CheckPrints:
-    """A process's output on standard error, split by the check that printed it."""
+    """A child process's output on standard error, split into the outputs of its checks."""
 
     def __init__(self) -> None:
         self._prints: dict[str, bytearray] = {}
@@ -73,7 +74,7 @@ class CheckPrints:
         self._line = b""
 
     def add(self, data: bytes) -> None:
-        """Adds the next bytes of the output."""
+        """Adds bytes that the process has printed."""
         *lines, self._line = (self._line + data).split(b"\n")
         for line in lines:
             if line.startswith(_MARK):
@@ -86,7 +87,7 @@ class CheckPrints:
             self._line = b""
 
     def of(self, key: str) -> str:
-        """Returns the beginning of a check's output; valid once the process has ended."""
+        """Returns the beginning of a check's output; call this method after the process has ended."""
         last = self._line if self._current is self._prints.get(key) else b""
         return (self._prints.get(key, b"") + last).decode("utf-8", "replace").strip()
 
@@ -102,15 +103,16 @@ def run_in_children(
     subject: str,
     num_checks: int = 0,
 ) -> list[Finding]:
-    """Runs all checks of a target, each within a time limit; after a few checks that hang, the rest are skipped.
+    """Runs all checks of a target, each within a time limit; skips the remaining checks after a few have hung.
 
-    The target is a generator function, `package.module:function`, that yields the same objects as `run_checks`.
-    Its argument is a JSON object, to which this function adds `done`, `stopped`, `trace` and `fatal`: the names of
-    the models that ended a process. Progress is reported as checks out of `num_checks`; 0 if their number is
-    unknown.
+    The target is the name of a generator function, `package.module:function`, which yields the same objects as
+    `run_checks`.
+    The target gets a JSON object, to which this function adds the keys `done`, `stopped`, `trace` and `fatal`;
+    `fatal` contains the names of the models with which a process ended. The function reports the number of
+    finished checks as progress; `num_checks` is the total number, or 0 if it is unknown.
 
     Raises:
-      LiteRtError: A child process cannot start.
+      LiteRtError: A child process could not be started.
     """
     findings: list[Finding] = []
     fatal: list[str] = []
@@ -169,10 +171,10 @@ def _broken_text(findings: Sequence[Finding]) -> str:
 def check_end(
     rule: str, target: str, argument: Mapping[str, object], *, timeout_s: float, subject: str
 ) -> Finding:
-    """Checks that a process ends well after it has used the vendor and released everything.
+    """Checks that a process ends without an error after it has used the vendor's library and released all objects.
 
-    The finding belongs to `rule`; the process runs the checks of the argument's `rules`. See `run_in_children` for
-    the other arguments.
+    The process first runs the checks of the rules in the argument's `rules`. If the process then does not end
+    well, the rule `rule` is broken. The other arguments are the same as for `run_in_children`.
     """
     is_doing, last, prints = False, "", CheckPrints()
     asked = {**argument, "done": {}, "trace": "", "stopped": ""}
@@ -187,7 +189,7 @@ def check_end(
             return Finding(rule, "", Outcome.UNSEEN, "the process ended before its last check")
         text = f"at its end, the process {error.what.removeprefix(subject).strip()}"
         if error.status is Status.TIMEOUT_EXPIRED:
-            text = f"the process had not ended {_END_S} s after its last call, and was stopped"
+            text = f"the process did not end within {_END_S} s after its last call, and was stopped"
         return Finding(rule, "", Outcome.FAILED, text, prints.of(last))
     return Finding(rule, "", Outcome.PASSED)
 

@@ -1,7 +1,7 @@
-"""The host in which dispatch libraries are checked: this project's host, with buffers that detect overruns.
+"""The host that loads dispatch libraries for the checks: this project's host, with buffers that detect overruns.
 
-The contract does not require such a strict host. Host memory ends right before a protected page, and the memory of
-released buffers is protected, too: any access to either crashes.
+This host is stricter than the contract requires. Host memory ends directly before a protected page, and the memory
+of released buffers is protected. Any access to protected memory crashes the process.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _OWNER = "the checked vendor"
 
 @dataclass(slots=True, eq=False)
 class CheckedBuffer:
-    """A tensor buffer of the checks.
+    """A tensor buffer that the checks pass to the vendor.
 
     Attributes:
-      handle: The buffer's handle, which the vendor gets.
-      memory: The buffer's host memory; None if the vendor's handlers made the buffer.
-      registered: The handle that the vendor returned when the buffer was registered; 0 before.
+      handle: The handle of the buffer that the vendor gets.
+      memory: The host memory of the buffer; None if the vendor's buffer handlers allocated the memory.
+      registered: The handle that the vendor returned when the buffer was registered; 0 before the registration.
     """
 
     buffer: TensorBuffer
@@ -56,19 +56,19 @@ class CheckedBuffer:
         return data
 
     def write(self, data: bytes) -> None:
-        """Writes data to the start of the buffer, and zeros to the rest."""
+        """Writes data to the start of the buffer, and fills the rest of the buffer with zeros."""
         self.buffer.view[:] = data[: self.size].ljust(self.size, b"\0")
         self.release()
 
     def release(self) -> None:
-        """Unlocks memory that the vendor made, so that the device can use it."""
+        """Unlocks memory that the vendor allocated, so that the device can use this memory."""
         if isinstance(self.buffer, DeviceBuffer):
             self.buffer.give()
 
 
 @dataclass(slots=True, eq=False)
 class DispatchHost:
-    """A runtime context and the objects that were made through it."""
+    """A runtime context, and the objects that were made with this context."""
 
     runtime: RuntimeContext = field(default_factory=lambda: RuntimeContext(_OWNER, _CountedLocks))
     _released: list[GuardedMemory] = field(default_factory=list)
@@ -79,12 +79,12 @@ class DispatchHost:
         return self.runtime.table
 
     def options(self, vendor: str, values: Mapping[str, str]) -> Any:
-        """Makes a `LiteRtOptions` with a vendor's options; it lives until the process ends."""
+        """Makes a `LiteRtOptions` object with a vendor's options; the object lives until the process ends."""
         handle = options_table().put_options(dispatch_payloads(vendor, values))
         return ffi.cast("LiteRtOptions", handle)
 
     def take_lock_fault(self) -> str:
-        """Returns the first fault in the vendor's use of locks, and forgets all locks; "" for no fault."""
+        """Returns the vendor's first wrong use of a lock, "" if there is none; forgets all locks."""
         assert isinstance(self.runtime.buffers, _CountedLocks)
         return self.runtime.buffers.take_fault()
 
@@ -95,16 +95,17 @@ class DispatchHost:
         handlers: Any,
         size: int,
     ) -> CheckedBuffer:
-        """Allocates a buffer of the first wanted type that this host or the vendor's handlers can make.
+        """Allocates a buffer of the first wanted buffer type that this host or the vendor's handlers support.
 
         Args:
           tensor_type: Type of the tensor.
           wanted: The vendor's buffer requirements.
-          handlers: The vendor's buffer handlers; NULL for none.
+          handlers: The vendor's buffer handlers; NULL if the vendor has none.
           size: Size of the buffer, in bytes.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if nobody can make a wanted type; or the error of the handlers.
+          LiteRtError: UNSUPPORTED, if neither the host nor the handlers support a wanted type; or the error of the
+            handlers.
         """
         made = NativeBufferHandlers(handlers, _OWNER) if handlers else None
         for buffer_type in wanted.supported_types:
@@ -117,11 +118,11 @@ class DispatchHost:
                 return CheckedBuffer(device, self.runtime.buffers.put(device), None)
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"this host has no memory of the buffer types {list(wanted.supported_types)}",
+            f"this host does not support the buffer types {list(wanted.supported_types)}",
         )
 
     def drop_buffer(self, checked: CheckedBuffer) -> None:
-        """Releases a buffer; its addresses are not reused while this host lives."""
+        """Releases a buffer; the addresses of its memory are not reused while this host lives."""
         self.runtime.buffers.drop(checked.handle)
         if checked.memory is not None:
             checked.memory.make_forbidden()
@@ -129,7 +130,7 @@ class DispatchHost:
 
 
 class _CountedLocks(Buffers):
-    """Buffers that track which of them are locked."""
+    """Buffers that record which buffers are locked."""
 
     def __init__(self, handles: Handles) -> None:
         super().__init__(handles)
@@ -149,7 +150,7 @@ class _CountedLocks(Buffers):
         super().unlock_tensor_buffer(buffer)
 
     def take_fault(self) -> str:
-        """Returns the first fault so far."""
+        """Returns the first wrong use of a lock so far."""
         fault = self._fault
         if not fault and self._locked:
             fault = f"{len(self._locked)} of the buffers are still locked"
@@ -159,7 +160,7 @@ class _CountedLocks(Buffers):
 
 
 class _Handling(Dispatch[Any, Any]):
-    """The part of the vendor's table that allocates memory."""
+    """The functions of the vendor's table that allocate memory."""
 
     vendor_id = _OWNER
 

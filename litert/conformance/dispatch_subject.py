@@ -26,7 +26,7 @@ _ALL_SCHEDULING_FIELDS = 15
 
 
 class CheckedDevice:
-    """A device context with its assets, as a context manager."""
+    """A context manager for a device context with registered assets."""
 
     def __init__(self, table: CheckedTable, assets: Mapping[str, bytes]) -> None:
         """Creates the device context and registers the assets in order."""
@@ -53,7 +53,7 @@ class CheckedDevice:
             expect_ok("device_context_destroy", status)
 
     def offer(self, name: str, data: bytes, *, offset: int = 0, forget_name: bool = False) -> int:
-        """Registers an asset, whose bytes live as long as this object; `forget_name` frees its name at once."""
+        """Registers an asset; the bytes live as long as this object, but `forget_name` frees the name at once."""
         passed = ffi.new("char[]", name.encode())
         buffer = self.keep(data, offset)
         status: int = self.table.call_plain(REGISTER_ASSET, self.handle, passed, buffer)
@@ -63,13 +63,13 @@ class CheckedDevice:
         return status
 
     def run(self, case: Case, byte_code: Any = None, data: Sequence[bytes] = ()) -> list[bytes]:
-        """Runs a new call once and returns the outputs; see `CheckedCall` for the byte code."""
+        """Makes an NPU call, runs it once, and returns the outputs; `byte_code` is as in `CheckedCall`."""
         with CheckedCall(self, case, byte_code) as call:
             call.attach_all()
             return call.run(data or case.data)
 
     def keep(self, data: bytes, offset: int = 0, alignment: int = 64) -> Any:
-        """Wraps bytes in a `LiteRtMemBuffer*`, which is valid as long as this device context."""
+        """Copies bytes to a `LiteRtMemBuffer*`, which is valid as long as this device context."""
         memory = GuardedMemory(offset + len(data), alignment)
         memory.view[offset:] = data
         memory.make_read_only()
@@ -83,13 +83,13 @@ class CheckedDevice:
 
 @dataclass(slots=True, eq=False)
 class CheckedCall:
-    """An invocation context with its buffers, as a context manager.
+    """A context manager for an invocation context with attached buffers.
 
     Attributes:
-      byte_code: A `LiteRtMemBuffer*`; None for the case's byte code, aligned.
-      inputs, outputs: The attached buffers by index.
-      retired: Buffers that are registered but no longer attached.
-      wanted: Buffer requirements of each tensor, by kind and index.
+      byte_code: A `LiteRtMemBuffer*` with byte code; None for the byte code of the case at an aligned address.
+      inputs, outputs: The attached buffers, by the index of the input or output.
+      retired: Buffers that are still registered, but no longer attached.
+      wanted: The vendor's buffer requirements for each input and output, by kind and index.
     """
 
     device: CheckedDevice
@@ -103,7 +103,7 @@ class CheckedCall:
 
     @property
     def table(self) -> CheckedTable:
-        """The vendor's functions."""
+        """The functions of the vendor's dispatch table."""
         return self.device.table
 
     def __enter__(self) -> CheckedCall:
@@ -140,27 +140,27 @@ class CheckedCall:
                 expect_ok(function, status)
 
     def group(self, kind: str) -> list[CheckedBuffer]:
-        """Returns the inputs (kind "input") or the outputs (kind "output")."""
+        """Returns the buffers of the inputs (kind "input") or of the outputs (kind "output")."""
         return self.inputs if kind == "input" else self.outputs
 
     def require(
         self, kind: str, index: int, tensor_type: RankedTensorType
     ) -> TensorBufferRequirements:
-        """Asks the vendor for a tensor's buffer requirements."""
+        """Gets the vendor's buffer requirements for an input or output."""
         made = ffi.new("LiteRtTensorBufferRequirements*")
         c_type = new_type(tensor_type)
         self.table.succeed(f"get_{kind}_requirements", self.context, index, c_type, made)
         return self.table.host.runtime.take_requirements(made[0])
 
     def make(self, kind: str, index: int, size: int | None = None) -> CheckedBuffer:
-        """Makes a buffer for a tensor, of the required size or another size."""
+        """Makes a buffer for an input or output, of the required size or of another size."""
         tensor_type, wanted = self.case.types(kind)[index], self.wanted[kind, index]
         handlers = self.table.api.tensor_buffer_handlers_def
         size = wanted.size if size is None else size
         return self.table.host.make_buffer(tensor_type, wanted, handlers, size)
 
     def register(self, buffer: CheckedBuffer) -> CheckedBuffer:
-        """Registers a buffer with the device, which must accept it."""
+        """Registers a buffer with the device context; raises if the vendor refuses the buffer."""
         handle = ffi.new("LiteRtTensorBufferHandle*")
         passed = ffi.cast("LiteRtTensorBuffer", buffer.handle)
         self.table.succeed("register_tensor_buffer", self.device.handle, passed, handle)
@@ -168,37 +168,37 @@ class CheckedCall:
         return buffer
 
     def attach_all(self) -> None:
-        """Attaches a new buffer to each input and output."""
+        """Makes, registers and attaches a new buffer for each input and output."""
         for kind in KINDS:
             for index in range(len(self.case.types(kind))):
                 self.attach(kind, index, self.register(self.make(kind, index)))
 
     def attach(self, kind: str, index: int, buffer: CheckedBuffer) -> None:
-        """Attaches a buffer in place of the current one."""
+        """Attaches a buffer in place of the buffer that is attached now."""
         group = self.group(kind)
         self.retired += group[index : index + 1]
         group[index : index + 1] = [buffer]
         self.table.succeed(f"attach_{kind}", self.context, index, buffer.registered)
 
     def run(self, data: Sequence[bytes]) -> list[bytes]:
-        """Writes the inputs, runs as LiteRT does, and reads the outputs."""
+        """Writes the inputs, runs the NPU call as LiteRT does, and reads the outputs."""
         self.write(data)
         self.prepare_run()
         self.table.succeed("invoke", self.context)
         return self.read()
 
     def expect(self, expected: Sequence[bytes], finding: str) -> None:
-        """Raises the finding if a run on the case's data gives other outputs than expected."""
+        """Raises an error with the text `finding` if a run with the case's data gives unexpected outputs."""
         if self.run(self.case.data) != expected:
             raise BrokenRuleError(finding)
 
     def write(self, data: Sequence[bytes]) -> None:
-        """Writes data into the inputs' buffers."""
+        """Writes data to the buffers of the inputs."""
         for buffer, values in zip(self.inputs, data, strict=True):
             buffer.write(values)
 
     def read(self) -> list[bytes]:
-        """Returns the outputs' bytes; raises if the vendor has written outside of any buffer."""
+        """Returns the bytes of the outputs; raises if the vendor has written outside of a buffer."""
         for buffer in [*self.inputs, *self.outputs, *self.retired]:
             if buffer.memory is not None and (damage := buffer.memory.find_damage()):
                 raise BrokenRuleError(f"after a run {damage}")
@@ -208,7 +208,7 @@ class CheckedCall:
         ]
 
     def prepare_run(self) -> None:
-        """Makes the calls that LiteRT makes before each run, for the optional functions that the vendor has."""
+        """Calls the vendor's optional functions that LiteRT calls before each run."""
         if self.table.has("invocation_context_set_scheduling_info"):
             info = ffi.new("LiteRtSchedulingInfo*")
             info.fields_mask = _ALL_SCHEDULING_FIELDS
@@ -220,10 +220,10 @@ class CheckedCall:
 def create_invocation(
     device: CheckedDevice, case: Case, byte_code: Any, *, function: str = ""
 ) -> tuple[int, Any]:
-    """Calls `invocation_context_create` for a case, with other byte code and perhaps another function.
+    """Calls `invocation_context_create` for a case, with the given byte code, and with another function if given.
 
     Returns:
-      The status, and the value of the out argument.
+      The status, and the value that the function wrote to its out argument.
     """
     made = ffi.new("LiteRtDispatchInvocationContext*")
     name = ffi.new("char[]", (function or case.function).encode())
@@ -243,13 +243,13 @@ def create_invocation(
 
 @dataclass(eq=False)
 class DispatchSubject(VendorSubject[CheckedTable]):
-    """A vendor's dispatch library.
+    """A vendor's dispatch library under check.
 
     Attributes:
-      cases: cases: NPU calls that the vendor's own compiler made; empty if there is only the library.
-      left: Reasons why no op of a model runs, by the model's name.
+      cases: cases: NPU calls that the vendor's own compiler made; empty if the vendor has no compiler plugin.
+      left: Reasons why no op of a model runs on the NPU, by the model's name.
       tolerance: Largest accepted error of float outputs; see `find_difference`.
-      wait_s: Time limit for an event, in seconds.
+      wait_s: Time limit for waiting for an event, in seconds.
     """
 
     cases: Sequence[Case] = ()
@@ -260,13 +260,13 @@ class DispatchSubject(VendorSubject[CheckedTable]):
 
     @property
     def table(self) -> CheckedTable:
-        """Returns the dispatch table before `initialize`."""
+        """Returns the dispatch table, possibly before `initialize` is called."""
         if not self.vendor.api.interface:
             raise BrokenRuleError("`interface` is NULL")
         return self.vendor
 
     def ready(self) -> CheckedTable:
-        """Returns the dispatch table after `initialize`."""
+        """Returns the dispatch table after `initialize` was called."""
         table = self.table
         if not self._is_initialized:
             table.succeed("initialize", table.host.table, ffi.NULL, table.options)
@@ -282,34 +282,36 @@ class DispatchSubject(VendorSubject[CheckedTable]):
     def case(self) -> Case:
         """Returns the NPU call that most checks use; raises `UnseenError` if there is none."""
         if not self.cases:
-            raise UnseenError("there is no byte code to run: the vendor's compiler made none")
+            raise UnseenError(
+                "there is no byte code to run, because the vendor's compiler did not make any"
+            )
         return self.cases[0]
 
     def device(self, case: Case | None = None) -> CheckedDevice:
-        """Makes a device context with a case's assets."""
+        """Makes a device context, and registers the assets of a case."""
         return CheckedDevice(self.ready(), {} if case is None else case.assets)
 
     @contextmanager
     def call(self, case: Case | None = None) -> Iterator[CheckedCall]:
-        """Makes an NPU call that is ready to run, in a device context of its own."""
+        """Makes an NPU call that is ready to run, in a new device context."""
         case = case or self.case
         with self.device(case) as device, CheckedCall(device, case) as call:
             call.attach_all()
             yield call
 
     def run(self, case: Case | None = None, data: Sequence[bytes] = ()) -> list[bytes]:
-        """Runs a case in a device context of its own and returns the outputs; `data` replaces the case's data."""
+        """Runs a case in a new device context, and returns the outputs; `data` replaces the case's inputs."""
         case = case or self.case
         with self.device(case) as device:
             return device.run(case, data=data)
 
     def other_data(self, seed: int) -> list[bytes]:
-        """Makes other inputs for the first case."""
+        """Makes other random inputs for the first case."""
         return [make_data(tensor_type, seed) for tensor_type in self.case.inputs]
 
 
 def for_each_kind(
     rule: str, run: Callable[..., None], needs: Sequence[str], case: str = "{}"
 ) -> list[Check[DispatchSubject]]:
-    """Makes a rule's checks for inputs and for outputs; `run` gets the keyword `kind`."""
+    """Makes two checks of a rule, for inputs and for outputs; `run` gets the keyword argument `kind`."""
     return [Check(rule, partial(run, kind=kind), case.format(kind), needs) for kind in KINDS]

@@ -36,12 +36,12 @@ OPTIONAL_SLOTS = {
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class CheckedTable(VendorFunctions):
-    """A vendor's dispatch table, with the functions that its library exports; only the first one is required.
+    """A vendor's dispatch table, and the functions that the vendor's library exports.
 
     Attributes:
-      api: The filled `LiteRtDispatchApi*`, or a longer struct that begins with it.
-      host: The host in which the vendor runs.
-      options: `LiteRtOptions` for new device contexts; NULL for none.
+      api: The `LiteRtDispatchApi*` that the library has filled, or a longer struct that begins with this struct.
+      host: The host that calls the vendor.
+      options: `LiteRtOptions` for new device contexts; NULL for no options.
     """
 
     api: Any
@@ -50,7 +50,7 @@ class CheckedTable(VendorFunctions):
 
 
 def load_table(path: str, trace: CallTrace) -> CheckedTable:
-    """Loads a dispatch library as the host does, and lets the library fill its table."""
+    """Loads a dispatch library as the host does, and gets the library's dispatch table."""
     library = trace.call("dlopen", open_dispatch, path)
     exported = {
         name: find_symbol(library, name) for name in (GET_API, REGISTER_ASSET, INVOKE_TAPPED)
@@ -64,7 +64,7 @@ def load_table(path: str, trace: CallTrace) -> CheckedTable:
 
 
 def make_table(vendor: Dispatch[Any, Any], trace: CallTrace) -> CheckedTable:
-    """Makes a C table of a Python vendor's table, and records the vendor's errors from now on."""
+    """Makes a dispatch table in C from a Python vendor's table, and starts to record the vendor's errors."""
     made = export_table(vendor)
     functions = {
         **_slots(made.api),

@@ -1,4 +1,4 @@
-"""Computes the expected outputs of a case with LiteRT's CPU kernels and the references of custom ops."""
+"""Computes the expected outputs of a case with LiteRT's CPU kernels and with references of custom ops."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from litert.analysis.reference_function import Functions, call_function
 from litert.conformance.case import input_arrays
 from litert.core.errors import LiteRtError
 
-NO_KERNEL = "LiteRT has no kernel for its custom op; give a function to compare with by --reference"
+NO_KERNEL = "LiteRT has no kernel for its custom op; give a reference function with --reference"
 
 
 def add_expected(case: dict[str, Any], references: Functions) -> None:
-    """Adds the files of expected outputs and magnitudes to a case as `expected` and `magnitudes`; None if unknown.
+    """Adds the keys `expected` and `magnitudes` to a case: paths of files with these data, or None if unknown.
 
     Raises:
-      LiteRtError: A reference raised an error, or returned an output of a wrong shape.
+      LiteRtError: A reference function raised an error, or returned an output with a wrong shape.
     """
     arrays = input_arrays(case)
     outputs = _run_on_cpu(case["model"], arrays)
@@ -58,7 +58,7 @@ def _run_on_cpu(path: str, arrays: Sequence[Any]) -> list[Any] | None:
 def _run_with_references(
     path: str, arrays: Sequence[Any], references: Functions
 ) -> list[Any] | None:
-    """Runs a model op by op and returns its outputs; None if an op has neither a reference nor a LiteRT kernel."""
+    """Runs a model op by op and returns its outputs; None if an op has neither a reference nor a kernel."""
     from compiler_plugin.transformations.stock_inference import run
     from litert.model.reader import read_model
     from litert.model.tensor_data import decode_constant

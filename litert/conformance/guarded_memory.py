@@ -1,4 +1,4 @@
-"""Host memory for the conformance checks that detects accesses beyond its end: a protected page follows it."""
+"""Host memory that detects accesses beyond its end, because a protected page follows the memory."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ _PROT_NONE, _PROT_READ = 0, 1
 
 
 class GuardedMemory:
-    """A block of memory with known bytes right before and behind it, followed by a protected page.
+    """A block of memory, with guard bytes directly before and after the block, and then a protected page.
 
     Attributes:
-      address: Address of the first byte, a multiple of the alignment.
-      view: Writable view of the bytes.
+      address: Address of the first byte, which is a multiple of the alignment.
+      view: Writable view of the memory.
     """
 
     def __init__(self, size: int, alignment: int = 64) -> None:
-        """Allocates zeros; with an alignment of 1 the protected page follows immediately."""
+        """Allocates zeros; if `alignment` is 1, the protected page follows directly after the last byte."""
         self.size = size
         page = mmap.PAGESIZE
         self._room = max(1, -(-(size + alignment) // page)) * page
@@ -38,15 +38,15 @@ class GuardedMemory:
         _protect(self._base, self._room, _PROT_READ)
 
     def make_forbidden(self) -> None:
-        """Makes the memory inaccessible; its addresses are not reused while this object lives."""
+        """Makes the memory inaccessible; the memory's addresses are not reused while this object lives."""
         _protect(self._base, self._room, _PROT_NONE)
 
     def find_damage(self) -> str:
-        """Says in a phrase where somebody wrote around the memory; "" for nowhere."""
+        """Returns a phrase about which guard bytes were overwritten; "" if all guard bytes are intact."""
         before = self._map[: self._start]
         behind = self._map[self._start + self.size : self._room]
         if behind.count(_CANARY) != len(behind):
-            return f"bytes behind the end of a buffer of {self.size} bytes were written"
+            return f"bytes after the end of a buffer of {self.size} bytes were written"
         if before.count(_CANARY) != len(before):
             return f"bytes before the start of a buffer of {self.size} bytes were written"
         return ""

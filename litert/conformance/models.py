@@ -1,4 +1,4 @@
-"""Small models for the checks of a vendor: probes and custom ops."""
+"""Makes small models for the checks of a vendor: models of probes and of custom ops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHAPE = (1, 4, 4, 8)
 
 
 def custom_op_models(names: Sequence[str]) -> list[NamedModel]:
-    """Makes a model of each custom op, with one float input and output."""
+    """Makes a model for each custom op, with one float input and one float output."""
     models = []
     for name in names:
         builder = ModelBuilder()

@@ -1,4 +1,4 @@
-"""The host in which compiler plugins are checked: this project's compiler context, in an old and a new size."""
+"""The host that calls compiler plugins in the checks; has compiler contexts of an old and a new LiteRT version."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class PluginHost:
-    """A compiler context, with the options that the plugin of a manufacturer gets."""
+    """A compiler context, and the options that the plugin of a manufacturer gets."""
 
     manufacturer: str = ""
     compiler_options: CompilerOptions = field(default_factory=CompilerOptions)
@@ -34,11 +34,11 @@ class PluginHost:
 
     @property
     def table(self) -> Any:
-        """The compiler context of LiteRT 2.3.0, with all slots."""
+        """The compiler context of LiteRT 2.3.0, with all functions."""
         return self._context.table
 
     def old_table(self) -> Any:
-        """The compiler context of an older host with fewer slots; a protected page follows it."""
+        """The compiler context of an older host, with fewer functions, directly before a protected page."""
         memory = GuardedMemory(_OLD_SIZE, alignment=8)
         memory.view[:] = ffi.buffer(self.table, _OLD_SIZE)
         table = ffi.cast("LiteRtCompilerContext*", memory.address)
@@ -49,7 +49,7 @@ class PluginHost:
         return table
 
     def failing_table(self, slot: str) -> Any:
-        """The compiler context of a host one of whose functions always fails."""
+        """A compiler context in which the function in `slot` always fails."""
         table = ffi.new("LiteRtCompilerContext*", self.table[0])
         function_type = dict(ffi.typeof("LiteRtCompilerContext").fields)[slot].type
         failing = make_callback(function_type, lambda *_: Status.RUNTIME_FAILURE, slot, _LOG)
@@ -59,7 +59,7 @@ class PluginHost:
 
     @cached_property
     def options(self) -> tuple[Any, Any]:
-        """Environment options and options, as handles for C."""
+        """C handles of the environment options and of the options."""
         given, table = self.compiler_options, options_table()
         payloads = option_payloads(self.manufacturer, given)
         return (
@@ -69,6 +69,6 @@ class PluginHost:
 
     @contextmanager
     def call(self) -> Iterator[Callable[[str, object], Any]]:
-        """Makes a handle of an object that is valid during one call of the plugin."""
+        """Makes C handles of objects, which are valid during one call of the plugin."""
         with self._context.showing(self):
             yield lambda c_type, value: ffi.cast(c_type, self._context.handles.of(value))

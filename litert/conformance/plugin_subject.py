@@ -1,4 +1,4 @@
-"""The plugin under check, which is loaded when the first check needs it, and the models to check it with."""
+"""The plugin under check, which is loaded when the first check needs the plugin, and the models for the checks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from litert.model.graph import Model, Subgraph
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedModel:
-    """A model for the checks; nobody changes it.
+    """A model for the checks; no check changes the model.
 
     Attributes:
       range: Lowest and highest value of the model's random float inputs.
@@ -49,14 +49,14 @@ class NamedModel:
 
 
 def load_functions(path: str, trace: CallTrace) -> VendorFunctions:
-    """Loads a plugin library as the host does."""
+    """Loads the shared library of a plugin as the host does."""
     library = trace.call("dlopen", open_plugin, path)
     found = {name: find_symbol(library, name) for name in (*FUNCTIONS, *OPTIONAL)}
     return VendorFunctions(found, trace, library)
 
 
 def text_of(pointer: Any, what: str, limit: int = 0) -> bytes:
-    """Decodes a text that `what` returned; raises unless it is UTF-8 of 1 to `limit` bytes (0 for no limit)."""
+    """Decodes a text that `what` returned; raises unless the text is UTF-8 of 1 to `limit` bytes (0: no limit)."""
     if not pointer:
         raise BrokenRuleError(f"{what} returns NULL instead of a text")
     data: bytes = ffi.string(pointer)
@@ -68,12 +68,12 @@ def text_of(pointer: Any, what: str, limit: int = 0) -> bytes:
 
 @dataclass(eq=False)
 class PluginSubject(VendorSubject[VendorFunctions]):
-    """A vendor's compiler plugin with the models and options to check it with.
+    """A vendor's compiler plugin under check, with the models and options for the checks.
 
     Attributes:
-      host: The host in which the plugin runs.
-      models: Models to check with; most checks use the first model of which the plugin takes an op.
-      soc_model: Name of the SoC model to compile for; "" for the plugin's first SoC model.
+      host: The host that calls the plugin.
+      models: Models for the checks; most checks use the first model of which the plugin takes an op.
+      soc_model: Name of the SoC model for which the checks compile; "" for the plugin's first SoC model.
     """
 
     host: PluginHost
@@ -95,14 +95,14 @@ class PluginSubject(VendorSubject[VendorFunctions]):
             self.vendor.call_plain("LiteRtDestroyCompilerPlugin", made[0])
 
     def with_taps(self) -> PluginSubject:
-        """The same plugin with the option to keep tensor names in the byte code."""
+        """The same plugin, with the option to keep the names of tensors in the byte code."""
         options = replace(self.host.compiler_options, taps=True)
         return replace(
             self, host=PluginHost(self.host.manufacturer, options), load=lambda: self.vendor
         )
 
     def each_model(self) -> Iterator[NamedModel]:
-        """Iterates over the models; the trace names the current model if the plugin ends the process."""
+        """Iterates over the models; writes the current model's name to the trace, in case of a crash."""
         trace = self.vendor.trace
         try:
             for model in self.models:
@@ -112,7 +112,7 @@ class PluginSubject(VendorSubject[VendorFunctions]):
             trace.set_model("")
 
     def partitions(self, model: NamedModel) -> list[Partition]:
-        """Returns the partitions of a model's main subgraph that become NPU calls; computed once."""
+        """Returns the partitions of a model's main subgraph that become NPU calls; caches the result."""
         if model not in self._taken:
             with self.plugin() as plugin:
                 self._taken[model] = plugin.plan(model)
@@ -120,24 +120,22 @@ class PluginSubject(VendorSubject[VendorFunctions]):
 
     @property
     def taken(self) -> NamedModel:
-        """Returns the first model of which the plugin takes an op; raises `UnseenError` if there is none."""
+        """Returns the first model of which the plugin takes an op; raises `UnseenError` if none exists."""
         for model in self.each_model():
             if self.partitions(model):
                 return model
         first = self.models[0].name
         others = f" and {len(self.models) - 1} other models" if self.models[1:] else ""
-        raise UnseenError(
-            f"the plugin takes no op of {first}{others}: give it a model with --model"
-        )
+        raise UnseenError(f"the plugin takes no op of {first}{others}: give a model with --model")
 
     @property
     def partition(self) -> Partition:
-        """The first partition of the model `taken`."""
+        """The first partition of the model that `taken` returns."""
         return self.partitions(self.taken)[0]
 
     @contextmanager
     def compiled(self, number: int = 1) -> Iterator[Result]:
-        """Compiles copies of the first partition in one compilation, with a new plugin object."""
+        """Compiles `number` copies of the first partition in one compilation, with a new plugin object."""
         partitions = [self.partition] * number
         with self.plugin() as plugin, plugin.compile(partitions) as result:
             yield result
@@ -145,18 +143,18 @@ class PluginSubject(VendorSubject[VendorFunctions]):
 
 @dataclass(slots=True, eq=False)
 class Plugin:
-    """A plugin object."""
+    """A plugin object of a compiler plugin."""
 
     subject: PluginSubject
     handle: Any
 
     @property
     def functions(self) -> VendorFunctions:
-        """The plugin's functions."""
+        """The functions that the plugin exports."""
         return self.subject.vendor
 
     def soc_models(self) -> list[bytes]:
-        """The SoC model to compile for."""
+        """The SoC model for which the checks compile."""
         count = "LiteRtGetNumCompilerPluginSupportedSocModels"
         name = "LiteRtGetCompilerPluginSupportedSocModel"
         number = int(self.functions.answer(count, "LiteRtParamIndex", self.handle))
@@ -166,12 +164,12 @@ class Plugin:
         ]
 
     def soc_model(self) -> Any:
-        """The SoC model to compile for, as C has it."""
+        """The SoC model for which the checks compile, as a C string."""
         chosen = self.subject.soc_model.encode() or next(iter(self.soc_models()), b"")
         return ffi.new("char[]", chosen) if chosen else ffi.NULL
 
     def partition(self, subgraph: Subgraph, soc_model: Any = None) -> dict[int, int]:
-        """Partitions a subgraph; returns the partition index of each taken op by position."""
+        """Partitions a subgraph; maps the position of each taken op to the index of the op's partition."""
         soc = self.soc_model() if soc_model is None else soc_model
         pushed = PushedOps()
         with self.subject.host.call() as handle_of:
@@ -188,14 +186,14 @@ class Plugin:
         return found
 
     def refusal(self, index: int) -> bytes:
-        """Returns the reason why the plugin did not take an op in the last partitioning; b"" for no reason."""
+        """Returns the plugin's reason for not taking an op in the last partitioning; b"" for no reason."""
         reason = ffi.new("const char**")
         status = self.functions.call(GET_REFUSAL, self.handle, index, reason)
         expect_status(f"{GET_REFUSAL} of op {index}", status, Status.OK, Status.NOT_FOUND)
         return b"" if status else text_of(reason[0], GET_REFUSAL)
 
     def plan(self, named: NamedModel, soc_model: Any = None) -> list[Partition]:
-        """Returns the partitions of a model's main subgraph."""
+        """Partitions a model's main subgraph, and returns the partitions."""
         subgraph = named.model.subgraphs[0]
         selected = self.partition(subgraph, soc_model)
         ops = {subgraph.ops[position] for position in selected}
@@ -207,7 +205,7 @@ class Plugin:
         ]
 
     def try_compile(self, partitions: Sequence[Subgraph], soc_model: Any = None) -> tuple[int, Any]:
-        """Compiles; returns the status and the value of the out argument, which was NULL before."""
+        """Compiles partitions; returns the status, and the out argument, which is NULL before the call."""
         soc = self.soc_model() if soc_model is None else soc_model
         made = ffi.new("LiteRtCompiledResult*")
         with self.subject.host.call() as handle_of:
@@ -217,7 +215,7 @@ class Plugin:
 
     @contextmanager
     def compile(self, partitions: Sequence[Partition], soc_model: Any = None) -> Iterator[Result]:
-        """Compiles copies of these partitions; see `compile_copies`."""
+        """Copies partitions and compiles the copies; see `compile_copies`."""
         with self.compile_copies(extract(partitions), soc_model) as result:
             yield result
 
@@ -225,7 +223,7 @@ class Plugin:
     def compile_copies(
         self, partitions: Sequence[Subgraph], soc_model: Any = None
     ) -> Iterator[Result]:
-        """Compiles partitions, which the plugin may change, into a result that is destroyed in the end."""
+        """Compiles partitions, which the plugin may change; destroys the result at the end of the `with` block."""
         status, made = self.try_compile(partitions, soc_model)
         expect_ok("LiteRtCompilerPluginCompile", status, self.functions.error)
         if not made:
@@ -253,26 +251,26 @@ class Result:
         return [self.module(index) for index in range(self.num_modules())]
 
     def num_calls(self) -> int:
-        """Returns the number of calls."""
+        """Returns the number of NPU calls."""
         name = "LiteRtGetNumCompiledResultCalls"
         return int(self.functions.answer(name, "LiteRtParamIndex", self.handle))
 
     def module(self, index: int) -> bytes:
-        """Returns a copy of a module's bytes."""
+        """Returns a copy of the bytes of a byte code module."""
         return self._bytes("LiteRtGetCompiledResultByteCode", index, f"module {index} is empty")
 
     def call_info(self, index: int) -> tuple[bytes, int]:
-        """Returns the function name and the module index of a call."""
+        """Returns the function name and the byte code module's index of an NPU call."""
         module = ffi.new("LiteRtParamIndex*")
         name = "LiteRtGetCompiledResultCallInfo"
         return self._bytes(name, index, f"call {index} has no name", module), int(module[0])
 
     def is_dynamic(self, call: int, output: int) -> bool:
-        """Whether the shape of a call's output is known only at run time."""
+        """Returns whether the shape of an NPU call's output is known only at run time."""
         return bool(self.functions.answer(IS_OUTPUT_DYNAMIC, "bool", self.handle, call, output))
 
     def _bytes(self, function: str, index: int, nothing: str, *more: Any) -> bytes:
-        """Copies the bytes whose address and size a function returns; without bytes, raises with `nothing`."""
+        """Copies bytes whose address and size a function returns; raises with `nothing` if there are none."""
         address, size = ffi.new("const void**"), ffi.new("size_t*")
         self.functions.succeed(function, self.handle, index, address, size, *more)
         if not address[0] or not size[0]:

@@ -1,4 +1,4 @@
-"""Probes: small models of one op each, whose outputs change with one easily made mistake."""
+"""Probes: small models with one op each; a common mistake of vendors changes the outputs of a probe."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ OTHERS = "other models"
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A small model on which the vendor's outputs are compared.
+    """A small model; the vendor's outputs of this model are compared with expected outputs.
 
     Attributes:
-      op: Name of the operator.
-      types: Element types of the inputs, as the report shows them.
-      variant: A few words that distinguish this probe from others of the same op and types.
-      build: Function that makes the model.
-      rule: Name of the rule that wrong outputs break.
-      needs: Names of other probes; if one of these fails, this probe is skipped.
-      is_ordered: Whether swapped inputs of the same type would change the outputs.
-      lowest, highest: Range of the random float inputs.
+      op: Name of the model's op, such as CONV_2D.
+      types: Element types of the inputs, in the form that the report shows.
+      variant: A few words that distinguish this probe from other probes with the same op and types.
+      build: Function that builds the model.
+      rule: Name of the rule that the vendor breaks if the outputs are wrong.
+      needs: Names of other probes that this probe needs; if one of these fails, this probe is skipped.
+      is_ordered: Whether the outputs would change if two inputs of the same type were swapped.
+      lowest, highest: Smallest and largest value of the random float inputs.
     """
 
     op: str
@@ -49,26 +49,27 @@ class Probe:
 
 
 def probe_name(op: str, types: str, variant: str = "") -> str:
-    """Makes the probe's name for messages: `CONV_2D of int8, SAME padding`."""
+    """Makes a probe's name for messages, such as `CONV_2D of int8, SAME padding`."""
     name = op if types == "float32" else f"{op} of {types}"
     return f"{name}, {variant}" if variant else name
 
 
 @cache
 def find_probes() -> Sequence[Probe]:
-    """Returns the `PROBES` of all modules, in the order of the modules' names."""
+    """Returns the `PROBES` of all modules in the package `probes`, in the order of the modules' names."""
     modules = load_package(PROBES, "PROBES", lambda probes: probes[0].name)
     return [probe for probes in modules.values() for probe in probes]
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A tensor of a probe's op, for its builder.
+    """Describes a tensor of a probe's op, for the function that builds the model.
 
     Attributes:
-      shape: The shape; all dimensions are known.
-      data: A constant's array, of the tensor's type; None for inputs and computed tensors.
-      scales: Quantization scales: one, or one per index of `axis`; empty for tensors that are not quantized.
+      shape: The tensor's shape; all dimensions are known.
+      data: Array with the data of a constant, of the tensor's type; None for inputs and computed tensors.
+      scales: Quantization scales: one for the whole tensor, or one for each index along `axis`; empty for tensors
+        that are not quantized.
     """
 
     shape: Sequence[int]
@@ -88,7 +89,7 @@ class Operand:
 
 
 def one_op(op: str, inputs: Sequence[Operand], output: Operand, **options: Any) -> Model:
-    """Makes a model of one op; the model's inputs are the op's tensors without data, in order."""
+    """Makes a model with one op; the model's inputs are the op's inputs without data, in order."""
     builder = ModelBuilder()
     tensors = []
     for index, operand in enumerate(inputs):
@@ -106,14 +107,14 @@ def one_op(op: str, inputs: Sequence[Operand], output: Operand, **options: Any) 
 
 
 def random_floats(seed: int, largest: float, shape: Sequence[int]) -> Any:
-    """Makes positive and negative float32 values up to a largest magnitude."""
+    """Makes random positive and negative float32 values up to a largest magnitude."""
     import numpy as np
 
     return np.random.default_rng(seed).uniform(-largest, largest, shape).astype(np.float32)
 
 
 def random_integers(seed: int, largest: int, shape: Sequence[int], element_type: str) -> Any:
-    """Makes positive and negative integers up to a largest magnitude."""
+    """Makes random positive and negative integers up to a largest magnitude."""
     import numpy as np
 
     values = np.random.default_rng(seed).integers(-largest, largest + 1, shape)

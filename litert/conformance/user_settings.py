@@ -1,7 +1,8 @@
-"""Finds user settings that a plugin refuses before it is checked: such a refusal breaks no rule.
+"""Finds user settings that a plugin refuses, before the checks run, because such a refusal breaks no rule.
 
-The host creates the plugin without settings and then with all settings, and compiles the ops that have an asset.
-If the plugin fails both ways or gives no valid answer, the checks report it.
+The host creates the plugin first without settings and then with all settings, and compiles the ops that have an
+asset.
+If the plugin fails in both cases, or returns invalid results, the checks report the failure.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ def find_refusal(
     options: CompilerOptions,
     models: Sequence[NamedModel],
 ) -> tuple[str, LiteRtError] | None:
-    """Finds a setting that the plugin refuses: its SoC model ("" for its first), options or assets.
+    """Finds a setting that the plugin refuses: the SoC model ("" for the plugin's first), an option or an asset.
 
     Returns:
-      The flag, or a phrase for several flags, and the error; None if the plugin accepts all, or fails without
-      settings.
+      The flag of the refused setting (or a phrase for several flags) and the plugin's error; None if the plugin
+      accepts all settings, or also fails without settings.
     """
     if _refusal(plugin, "", CompilerOptions(), ()) is not None:
         return None
@@ -68,7 +69,7 @@ def _refusal(
 
 
 def _refusal_of(vendor: VendorPlugin, named: NamedModel) -> LiteRtError | None:
-    """Finds the plugin's objection to the user's settings when it compiles; other errors may be its own fault."""
+    """Returns the plugin's error about the user's settings from a compilation; ignores other errors."""
     subgraph = named.model.subgraphs[0]
     try:
         make_offer(vendor, subgraph, named.name, 0)

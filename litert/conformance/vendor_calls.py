@@ -1,4 +1,4 @@
-"""Calls of a vendor's functions by the checks; a trace file names the current call."""
+"""Calls a vendor's functions for the checks, and writes the name of the current function to a trace file."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from litert.host.python_library.bootstrap import find_vendor
 
 
 class CallTrace:
-    """A small file with the names of the current function and model, which tells what a dead process was doing.
+    """A small file with the current function and model, which shows what a process did when it crashed.
 
-    Between calls the function's name is empty.
+    Between calls, the name of the function is empty.
     """
 
     _SIZE = 128
     _MODEL_SIZE = 256
 
     def __init__(self, path: str) -> None:
-        """Opens the trace file; "" for no file."""
+        """Opens the trace file; the path "" disables the trace."""
         size = self._SIZE + self._MODEL_SIZE
         self._map: Any = bytearray(size)
         if path:
@@ -38,7 +38,7 @@ class CallTrace:
                 os.close(fd)
 
     def call(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Calls a function of the vendor and traces the call."""
+        """Calls a function of the vendor, and writes its name to the trace."""
         text = name.encode()[: self._SIZE]
         self._map[: self._SIZE] = text.ljust(self._SIZE, b"\0")
         result = function(*arguments)
@@ -46,13 +46,13 @@ class CallTrace:
         return result
 
     def set_model(self, name: str) -> None:
-        """Sets the model of the next calls; "" for none."""
+        """Sets the name of the model for the next calls; "" for no model."""
         text = name.encode()[: self._MODEL_SIZE]
         self._map[self._SIZE :] = text.ljust(self._MODEL_SIZE, b"\0")
 
     @classmethod
     def read(cls, fd: int) -> tuple[str, str]:
-        """Reads the function in which a process ended, and its model; each may be empty."""
+        """Reads the names of the function and the model with which a process ended; both names may be empty."""
         function, model = (
             os.pread(fd, size, start).partition(b"\0")[0].decode("utf-8", "replace")
             for start, size in ((0, cls._SIZE), (cls._SIZE, cls._MODEL_SIZE))
@@ -61,7 +61,7 @@ class CallTrace:
 
 
 class LastError(logging.Handler):
-    """The last error message of a Python vendor, read from the log, since C sees only a status."""
+    """The last error message of a Python vendor, taken from the log, because C functions return only a status."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -71,15 +71,15 @@ class LastError(logging.Handler):
         self._text = record.getMessage()
 
     def listen(self) -> None:
-        """Starts to listen to the log, until the process ends."""
+        """Starts to collect error messages from the log, until the process ends."""
         logging.getLogger().addHandler(self)
 
     def forget(self) -> None:
-        """Forgets earlier errors before a call."""
+        """Forgets earlier error messages; called before each call of the vendor."""
         self._text = ""
 
     def told(self) -> str:
-        """The suffix for a finding, `: <message>`; "" if there is no message, as with C libraries."""
+        """The message as a suffix, `: <message>`; "" if there is no message, for example from a C library."""
         return f": {self._text}" if self._text else ""
 
 
@@ -88,9 +88,9 @@ class VendorFunctions:
     """The functions of a vendor's library.
 
     Attributes:
-      functions: cffi function pointers by name; NULL or None for missing functions.
-      kept: Objects that must live as long as the functions.
-      strange: Phrases about functions that returned a number that is no status.
+      functions: Function pointers of cffi, by name; NULL or None for missing functions.
+      kept: Objects that must live as long as the functions can be called.
+      strange: Phrases about functions that returned a number that is not a status.
       error: The last error message of a Python vendor.
     """
 
@@ -101,7 +101,7 @@ class VendorFunctions:
     error: LastError = field(default_factory=LastError)
 
     def has(self, name: str) -> bool:
-        """Whether the library has a function."""
+        """Returns whether the library has the function."""
         return bool(self.functions.get(name))
 
     def call(self, name: str, *arguments: Any) -> int:
@@ -113,17 +113,17 @@ class VendorFunctions:
         return status
 
     def call_plain(self, name: str, *arguments: Any) -> Any:
-        """Calls a function that returns no status."""
+        """Calls a function that does not return a status."""
         if not self.has(name):
             raise BrokenRuleError(f"{name} is NULL")
         return self.trace.call(name, self.functions[name], *arguments)
 
     def succeed(self, name: str, *arguments: Any) -> None:
-        """Calls a function; raises unless its status is Ok."""
+        """Calls a function; raises an error unless the function returns the status Ok."""
         expect_ok(name, self.call(name, *arguments), self.error)
 
     def answer(self, name: str, c_type: str, *arguments: Any) -> Any:
-        """Calls a function that returns one result through its last argument."""
+        """Calls a function that returns its result through its last argument, and returns this result."""
         answer = ffi.new(f"{c_type}*")
         self.succeed(name, *arguments, answer)
         return answer[0]
@@ -134,10 +134,10 @@ _Functions = TypeVar("_Functions", bound=VendorFunctions)
 
 @dataclass(eq=False)
 class VendorSubject(Generic[_Functions]):
-    """The library under check.
+    """The vendor's library under check.
 
     Attributes:
-      load: Function that loads the library; called once, by the first check that needs it.
+      load: Function that loads the library; the first check that needs the library calls this function.
     """
 
     load: Callable[[], _Functions]
@@ -149,13 +149,13 @@ class VendorSubject(Generic[_Functions]):
 
 
 def check_statuses(subject: VendorSubject[Any]) -> None:
-    """Makes the check that all functions so far have returned statuses."""
+    """Makes the check that all functions that were called so far have returned valid statuses."""
     if subject.vendor.strange:
         raise BrokenRuleError(subject.vendor.strange[0])
 
 
 def find_checked(origin: str, manufacturer: str, constant: str, trace: CallTrace) -> Any:
-    """Finds a vendor: the path of its library, or the value of `constant` in its Python module."""
+    """Finds a vendor: returns the path of its library, or the value of `constant` in its Python module."""
     if origin.endswith(".so"):
         return os.path.abspath(origin)
     spec = {"manufacturer": manufacturer, "origin": origin, "constant": constant}
@@ -165,7 +165,7 @@ def find_checked(origin: str, manufacturer: str, constant: str, trace: CallTrace
 
 
 def find_symbol(library: Any, name: str) -> Any:
-    """Finds a function of a library; None if the library does not export it."""
+    """Finds a function of a library; returns None if the library does not export the function."""
     try:
         return getattr(library, name)
     except (AttributeError, ffi.error):
@@ -173,32 +173,32 @@ def find_symbol(library: Any, name: str) -> Any:
 
 
 def expect_ok(function: str, status: int, error: LastError | None = None) -> None:
-    """Raises if a function failed, with the vendor's error message."""
+    """Raises an error with the vendor's message if a function failed."""
     if status:
         told = error.told() if error else ""
         raise BrokenRuleError(f"{function} returns {status_name(status)}{told}")
 
 
 def expect_status(what: str, status: int, *allowed: Status) -> None:
-    """Raises if a function returns any other status."""
+    """Raises an error if a function returned a status that is not in `allowed`."""
     if status not in allowed:
         names = " or ".join(str(each.name) for each in allowed)
         raise BrokenRuleError(f"{what} returns {status_name(status)} instead of {names}")
 
 
 def expect_no_index(function: str, index: int, number: int, status: int, *others: Status) -> None:
-    """Raises if a function returns neither an index error nor one of `others` for an index behind the last one."""
+    """Raises unless a function returned an index error, or one of `others`, for an index past the last element."""
     what = f"{function} of index {index}, with {number} elements,"
     expect_status(what, status, Status.INVALID_ARGUMENT, Status.INDEX_OOB, *others)
 
 
 def status_name(number: int) -> str:
     """Formats a status for messages."""
-    return Status(number).name if _is_status(number) else f"the number {number}, which is no status"
+    return Status(number).name if _is_status(number) else f"{number}, which is not a status"
 
 
 def expect_utf8(data: bytes, what: str) -> None:
-    """Raises if bytes that `what` returned are no UTF-8 text."""
+    """Raises an error if the bytes that `what` returned are not UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError:

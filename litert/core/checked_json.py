@@ -1,4 +1,4 @@
-"""Reads JSON from outside field by field: each error names the JSON element and says what was expected."""
+"""Reads untrusted JSON field by field; each error has the JSON element's path, and says what was expected."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 
 class JsonNode:
-    """An element of a JSON text, with its path for error messages.
+    """An element of a JSON document, with its path for error messages.
 
-    This class is not a frozen dataclass: a frozen dataclass takes three times as long to make, and
-    a large file has hundreds of thousands of nodes.
+    This class is not a frozen dataclass, because an instance of a frozen dataclass takes three times as long to
+    make, and a large file has hundreds of thousands of elements.
 
     Attributes:
-      value: The element's value, as Python's `json` returns it.
-      where: Name of the file or module, for messages.
-      status: Status of the errors that are raised about the element.
+      value: The element's value in the form that Python's module `json` returns.
+      where: Name of the file or module that contains the JSON document, for error messages.
+      status: Status of errors about the element.
     """
 
     __slots__ = ("_parent", "_step", "status", "value", "where")
@@ -39,7 +39,7 @@ class JsonNode:
         status: Status,
         parent: JsonNode | None = None,
     ) -> None:
-        """Makes the root element, whose path is `step`, or a child: the field or element `step` of `parent`."""
+        """Makes the root element, with the path `step`, or the field or array item `step` of `parent`."""
         self.value = value
         self.where = where
         self.status = status
@@ -48,7 +48,7 @@ class JsonNode:
 
     @property
     def path(self) -> str:
-        """The path from the root to the element, as in `$.arguments[2].key`."""
+        """The path from the root to the element, such as `$.arguments[2].key`."""
         step, parent = self._step, self._parent
         if parent is None:
             return str(step)
@@ -56,10 +56,10 @@ class JsonNode:
 
     @classmethod
     def parse(cls, data: bytes | memoryview, where: str, status: Status) -> JsonNode:
-        """Parses UTF-8 JSON text, with or without a byte order mark.
+        """Parses a JSON document in UTF-8, with or without a byte order mark.
 
         Raises:
-          LiteRtError: `status`, with line and column, if the text is not JSON.
+          LiteRtError: The text is not JSON; the error has this status, and the line and column of the mistake.
         """
         try:
             text = str(data, "utf-8-sig")
@@ -76,7 +76,7 @@ class JsonNode:
         return cls(value, "$", where, status)
 
     def error(self, what: str, hint: str = "") -> LiteRtError:
-        """Makes an error about this element."""
+        """Returns an error about this element; the caller raises the error."""
         return LiteRtError(self.status, f"{self.path}: {what}", self.where, hint)
 
     def fields(
@@ -87,11 +87,10 @@ class JsonNode:
         Args:
           required: Names of the fields that the object must have.
           optional: Names of the fields that the object may have.
-          is_open: Whether other fields are allowed, which the result leaves out.
+          is_open: Whether the object may have other fields, which are ignored.
 
         Raises:
-          LiteRtError: The value is of another kind, a required field is missing, or a field has an
-            unknown name.
+          LiteRtError: The element is not an object, a required field is missing, or a field has an unknown name.
         """
         value = self._expect(dict, "an object")
         known = (*required, *optional)
@@ -105,7 +104,7 @@ class JsonNode:
         return {name: self._child(v, name) for name, v in found.items() if v is not None}
 
     def entries(self) -> Mapping[str, JsonNode]:
-        """Returns the entries of a JSON object whose names the user chose."""
+        """Returns the entries of a JSON object that may have any names."""
         value = self._expect(dict, "an object")
         for name in value:
             if _HALF_PAIR.search(str(name)):
@@ -113,7 +112,7 @@ class JsonNode:
         return {str(name): self._child(v, str(name)) for name, v in value.items()}
 
     def items(self, least: int = 0, most: int | None = None) -> list[JsonNode]:
-        """Returns the elements of an array, which must have `least` to `most` elements."""
+        """Returns the elements of an array; the array must have `least` to `most` elements."""
         value = self._expect(list, "an array")
         if len(value) < least or (most is not None and len(value) > most):
             allowed = f"{least} or more" if most is None else f"{least} to {most}"
@@ -147,10 +146,10 @@ class JsonNode:
         return self._expect(bool, "true or false")
 
     def text(self, allowed: Collection[str] = (), for_c: bool = True) -> str:
-        """Returns a string that UTF-8 can encode.
+        """Returns a string; the string must be encodable in UTF-8.
 
-        With `for_c`, the string must not contain NUL; with `allowed`, the string must be one of
-        these texts.
+        If `for_c` is true, the string must not contain NUL. If `allowed` is not empty, the string must be in
+        `allowed`.
         """
         value = self._expect(str, "a string")
         if (for_c and "\0" in value) or _HALF_PAIR.search(value):
@@ -160,7 +159,7 @@ class JsonNode:
         return value
 
     def at(self, *steps: str | int) -> JsonNode:
-        """Returns the element at these names and indices, or an element with the value null if there is none."""
+        """Returns the element at a path of names and indices; an element with the value null if none exists."""
         node = self
         for step in steps:
             value: Any = node.value
@@ -196,5 +195,5 @@ def _shown(value: object) -> str:
 
 
 def _printable(text: str) -> str:
-    """Returns a text in which escapes replace halves of surrogate pairs, which streams refuse."""
+    """Replaces lone halves of surrogate pairs by escapes, because output streams refuse such halves."""
     return text.encode("utf-8", "backslashreplace").decode()

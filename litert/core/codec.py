@@ -1,11 +1,10 @@
-"""Converts dataclasses to plain data for JSON, and back: one declaration describes both directions.
+"""Converts dataclasses to plain data for JSON, and back; the same declaration describes both directions.
 
     POINT = record(Point, x=integer(0, 100), name=TEXT)
     POINT.dump(Point(3, "a"))  # {"x": 3, "name": "a"}
-    POINT.read(node)           # a Point, or an error that names the element
+    POINT.read(node)           # returns a Point, or raises an error with the element's path
 
-A field that has a default may be absent from the plain data; a field with its default value is not
-written.
+The plain data may omit a field that has a default value. A field that has its default value is not written.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ def _as_it_is(value: object) -> object:
 
 
 class Codec(Generic[_Value]):
-    """Describes how values of one kind are written as plain data, and read from plain data.
+    """Describes how values of a type are converted to plain data, and back.
 
     Attributes:
-      read: Function that makes a value from a JSON node; it raises the node's error for data that
+      read: Function that converts a JSON element to a value; raises an error about the element for data that
         `dump` never writes.
       dump: Function that converts a value to plain data.
     """
@@ -52,18 +51,18 @@ class Codec(Generic[_Value]):
 
 TEXT: Codec[str] = Codec(JsonNode.text)
 ANY_TEXT: Codec[str] = Codec(lambda node: node.text(for_c=False))
-"""A text that may contain NUL, because C code never reads the text."""
+"""Codec for a string that may contain NUL, because no C code reads the string."""
 NUMBER: Codec[float] = Codec(JsonNode.number, float)
 BOOLEAN: Codec[bool] = Codec(JsonNode.boolean)
 
 
 def integer(low: int, high: int) -> Codec[int]:
-    """Describes a whole number from `low` to `high`, both included."""
+    """Returns a codec for whole numbers from `low` to `high`, both included."""
     return Codec(lambda node: node.integer(low, high), int)
 
 
 def checked(codec: Codec[_Value], find_mistake: Callable[[_Value], str]) -> Codec[_Value]:
-    """Describes values that `find_mistake` accepts; `find_mistake` returns a description of the mistake, or ""."""
+    """Returns a codec that checks values with `find_mistake`, which returns a phrase about the mistake, or ""."""
 
     def read(node: JsonNode) -> _Value:
         value = codec.read(node)
@@ -77,23 +76,23 @@ def checked(codec: Codec[_Value], find_mistake: Callable[[_Value], str]) -> Code
 def converted(
     codec: Codec[_Value], read: Callable[[_Value], _Other], dump: Callable[[_Other], _Value]
 ) -> Codec[_Other]:
-    """Describes values that are converted from, and to, the values of another codec."""
+    """Returns a codec for values that functions convert to and from the values of another codec."""
     return Codec(lambda node: read(codec.read(node)), lambda value: codec.dump(dump(value)))
 
 
 def named(values: Mapping[str, _Value]) -> Codec[_Value]:
-    """Describes one value of a fixed set; plain data hold the value's name."""
+    """Returns a codec for the values of a fixed set; the plain data contain the value's name."""
     names = {value: name for name, value in values.items()}
     return Codec(lambda node: values[node.text(values)], names.__getitem__)
 
 
 def enumeration(kind: type[_Enum]) -> Codec[_Enum]:
-    """Describes a member of an enumeration by the member's text."""
+    """Returns a codec for the members of an enumeration; the plain data contain the member's value, a string."""
     return named({member.value: member for member in kind})
 
 
 def nullable(codec: Codec[_Value]) -> Codec[_Value | None]:
-    """Describes a value that may be null."""
+    """Returns a codec for values that may also be null."""
     return Codec(
         lambda node: None if node.value is None else codec.read(node),
         lambda value: None if value is None else codec.dump(value),
@@ -101,7 +100,7 @@ def nullable(codec: Codec[_Value]) -> Codec[_Value | None]:
 
 
 def array(item: Codec[_Value], least: int = 0, most: int | None = None) -> Codec[Sequence[_Value]]:
-    """Describes a list of `least` to `most` values."""
+    """Returns a codec for lists of `least` to `most` values."""
     return Codec(
         lambda node: [item.read(part) for part in node.items(least, most)],
         lambda values: [item.dump(value) for value in values],
@@ -111,12 +110,12 @@ def array(item: Codec[_Value], least: int = 0, most: int | None = None) -> Codec
 def frozen_array(
     item: Codec[_Value], least: int = 0, most: int | None = None
 ) -> Codec[tuple[_Value, ...]]:
-    """Same as `list_of`, but reads a tuple, which can be a part of a dictionary key."""
+    """Same as `array`, but reads tuples, which can be part of a dictionary key."""
     return converted(array(item, least, most), tuple, list)
 
 
 def entries(item: Codec[_Value]) -> Codec[Mapping[str, _Value]]:
-    """Describes a mapping from names that the user chose to values."""
+    """Returns a codec for mappings from any names to values."""
     return Codec(
         lambda node: {name: item.read(part) for name, part in node.entries().items()},
         lambda values: {name: item.dump(value) for name, value in values.items()},
@@ -124,7 +123,7 @@ def entries(item: Codec[_Value]) -> Codec[Mapping[str, _Value]]:
 
 
 def row(make: Callable[..., _Value], **parts: Codec[Any]) -> Codec[_Value]:
-    """Describes a value as an array of some of its attributes; `make` takes the attributes in this order."""
+    """Returns a codec for objects as arrays of their attributes; `make` takes the attributes in this order."""
 
     def read(node: JsonNode) -> _Value:
         found = node.items(len(parts), len(parts))
@@ -136,7 +135,7 @@ def row(make: Callable[..., _Value], **parts: Codec[Any]) -> Codec[_Value]:
 
 
 class Renamed:
-    """Names the key in plain data of a dataclass field, where the key differs from the field's name."""
+    """A codec for a dataclass field whose key in the plain data differs from the field's name."""
 
     __slots__ = ("codec", "key")
 
@@ -155,17 +154,17 @@ def record(
     fixed: Mapping[str, object] = MappingProxyType({}),
     **fields: Codec[Any] | Renamed,
 ) -> Codec[_Value]:
-    """Describes a dataclass as an object that has a key for each field, in this order.
+    """Returns a codec for a dataclass as a JSON object with a key for each field, in this order.
 
     Args:
       make: The dataclass.
-      check: Function that raises an error of the node, or of a child node, if the values contradict
-        each other.
+      check: Function that raises an error about the JSON element or a child element, if values contradict each
+        other.
       always: Names of the fields that are written even if they have their default values.
-      required: Names of the fields that must be present although they have a default.
-      is_open: Whether the object may have other fields, which are ignored.
-      fixed: Values of the fields that plain data do not hold.
-      fields: Codec of each field.
+      required: Names of the fields that plain data must contain although the fields have default values.
+      is_open: Whether the JSON object may have other keys, which are ignored.
+      fixed: Values of the fields that are not part of the plain data.
+      fields: Codec for each field of the dataclass.
     """
     defaults = {f.name: _default(f) for f in dataclasses.fields(make)}  # type: ignore[arg-type]
     assert defaults.keys() == fields.keys() | fixed.keys(), f"fields of {make.__name__}"
@@ -203,9 +202,9 @@ def record(
 
 
 def tagged(kinds: Mapping[str, Codec[Any]], kind_of: Callable[[_Value], str]) -> Codec[_Value]:
-    """Describes objects of several kinds.
+    """Returns a codec for objects of several kinds.
 
-    Each object has exactly one of these keys, and the key names the kind.
+    The JSON object has exactly one key of `kinds`, which determines the kind of the object.
     """
     names = ", ".join(kinds)
 
@@ -221,7 +220,7 @@ def tagged(kinds: Mapping[str, Codec[Any]], kind_of: Callable[[_Value], str]) ->
 
 
 def hexadecimal(least: int = 0, most: int | None = None) -> Codec[bytes]:
-    """Describes bytes as a text of hexadecimal digits."""
+    """Returns a codec for bytes as a string of hexadecimal digits."""
 
     def read(node: JsonNode) -> bytes:
         digits = node.text()
@@ -242,7 +241,7 @@ def _digest_mistake(digest: str) -> str:
 
 
 SHA256 = checked(TEXT, _digest_mistake)
-"""Describes a SHA-256 digest in lower-case hexadecimal digits."""
+"""Codec for a SHA-256 digest in lower-case hexadecimal digits."""
 
 
 def _default(field: dataclasses.Field[Any]) -> object:

@@ -15,9 +15,8 @@ from litert.core.status import Status
 DEFAULT_MANUFACTURER = "Reference"
 
 PARTITION_STRATEGIES = ("default", "weakly_connected")
-"""Strategies that group ops into partitions: the plugin's own way, or the largest groups that tensors connect.
-
-The names and their order are stock LiteRT's.
+"""Strategies for grouping ops into partitions: the plugin's own strategy, or the largest groups of connected ops.
+The names and their order are the same as in stock LiteRT.
 """
 
 CUSTOM_LAYERS_VARIABLE = "LITERT_NPU_CUSTOM_LAYERS"
@@ -28,11 +27,11 @@ _TO_PLUGIN = Goes.ENVIRONMENT | Goes.PAYLOAD
 
 @dataclass(frozen=True, slots=True)
 class CustomOpInfo:
-    """The value of one flag `--npu_custom_op_info=op,path` (guide, section 2).
+    """The value of a flag `--npu_custom_op_info=op,path` (custom op assets guide, section 2).
 
     Attributes:
       op_name: Custom code of the ops that the asset implements.
-      asset_path: Path of the user's asset.
+      asset_path: Path of the asset.
     """
 
     op_name: str
@@ -40,10 +39,10 @@ class CustomOpInfo:
 
     @classmethod
     def parse(cls, text: str) -> CustomOpInfo:
-        """Parses `op,path`; the path may contain commas and spaces, the op's name no comma.
+        """Parses a text `op,path`, in which the path may contain commas and spaces; the op's name may not.
 
         Raises:
-          LiteRtError: INVALID_TOOL_CONFIG, if the comma, the name or the path is missing.
+          LiteRtError: INVALID_TOOL_CONFIG, if the comma, the op's name or the path is missing.
         """
         op_name, comma, asset_path = text.partition(",")
         if not comma or not op_name.strip() or not asset_path:
@@ -51,13 +50,13 @@ class CustomOpInfo:
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
                 f"the custom op info {text!r} has {missing}",
-                hint="Write it as op_name,path/to/asset.",
+                hint="Write a custom op info as op_name,path/to/asset.",
             )
         return cls(op_name, asset_path)
 
 
 def environment_layers() -> Sequence[str]:
-    """Returns the paths in the environment variable for layers of all models, which separates paths with `:`."""
+    """Returns the paths in the environment variable for custom layers; in its value, `:` separates the paths."""
     return [p for p in os.environ.get(CUSTOM_LAYERS_VARIABLE, "").split(os.pathsep) if p]
 
 
@@ -66,31 +65,29 @@ _SIZE = "[1-9][0-9]*"
 
 
 def parse_shape_bounds(texts: Sequence[str]) -> dict[str, Sequence[int]]:
-    """Parses the texts of `--shape_bounds` the way `parse_shapes` does.
+    """Parses the values of the flag `--shape_bounds` as `parse_shapes` does.
 
-    Each text gives the largest shape of one tensor.
+    Each value gives the largest shape of a tensor.
     """
     return parse_shapes(texts, "shape_bounds", "bound")
 
 
 def write_shapes(shapes: Mapping[str, Sequence[int]]) -> Sequence[str]:
-    """Returns the texts from which `parse_shapes` reads these shapes."""
+    """Converts shapes to texts that `parse_shapes` can parse."""
     return [f"{name}:{'x'.join(map(str, shape))}" for name, shape in shapes.items()]
 
 
 def parse_shapes(
     texts: Sequence[str], flag: str, noun: str, *, may_be_open: bool = False
 ) -> dict[str, Sequence[int]]:
-    """Parses the texts of a flag, each of which gives the shape of one tensor: `input:1x3x300`.
+    """Parses the values of a flag; each value gives the shape of a tensor, such as `input:1x3x300`.
 
-    Error messages call the value `noun`.
-
-    One text may hold several shapes, separated by commas, as a manifest writes them:
-    `input:1x3x300,other:4`. A size may be -1 where the flag allows an open dimension.
+    Error messages call such a shape by the word `noun`. A value may contain several shapes, separated by commas,
+    as in a manifest: `input:1x3x300,other:4`. If `may_be_open` is true, the size of a dimension may be -1.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, if a text does not give a shape, or two texts give the shape
-        of one tensor.
+      LiteRtError: INVALID_TOOL_CONFIG, if a value is not a shape, or if two values give different shapes of the
+        same tensor.
     """
     bounds: dict[str, Sequence[int]] = {}
     pairs: list[tuple[str, str]] = []
@@ -102,7 +99,7 @@ def parse_shapes(
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
                 f"--{flag} contains '{text}', which is not a {noun}",
-                hint="Write it as input:100x3x300x300.",
+                hint="Write the shape as input:100x3x300x300.",
             )
         pairs += found
     for name, shape in pairs:
@@ -118,21 +115,21 @@ def parse_shapes(
 
 
 def parse_replacements(texts: Sequence[str]) -> dict[str, str]:
-    """Reads `--replace_ir`.
+    """Parses the values of the flag `--replace_ir`, and returns the paths of the files by the function's name.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, if a text is not an assignment, or two texts name one
-        function.
+      LiteRtError: INVALID_TOOL_CONFIG, if a value is not of the form name=path, or if two values give different
+        files for a function.
     """
     files: dict[str, str] = {}
     for text in texts:
         name, equals, path = text.partition("=")
         if not (name and equals and path):
-            what, hint = f"--replace_ir has {text!r}", "Write it as Partition_0=edited.mlir."
+            what, hint = f"--replace_ir has {text!r}", "Write a value as Partition_0=edited.mlir."
             raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=hint)
         if files.setdefault(name, path) != path:
             what = f"two --replace_ir for '{name}': {files[name]} and {path}"
-            raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint="Give each function one text.")
+            raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint="Give each function one file.")
     return files
 
 
@@ -142,17 +139,17 @@ class DumpOptions:
 
     Attributes:
       folder: Directory for the files; the compiler makes the directory if it does not exist.
-      ir_after: Name of the pass after which the compiler writes the vendor's IR; `all` for every
-        pass, "" for none.
-      kernels: Whether the compiler writes the source of each kernel, as the kernel compiler gets
-        the source.
+      ir_after: Name of the pass after which the compiler writes the vendor's IR; `all` for every pass, "" for no
+        pass.
+      kernels: Whether the compiler writes the source code of each kernel, exactly as the kernel compiler gets the
+        source code.
     """
 
     folder: str = option(
         Flag(
             "dump_folder",
             "",
-            "Folder for the files of the --dump flags. By default the folder is OUTPUT.dump.",
+            "Folder to which the --dump flags write files; by default, OUTPUT.dump.",
         ),
         Section.DUMP_FOLDER,
         _TO_PLUGIN,
@@ -161,8 +158,8 @@ class DumpOptions:
         Flag(
             "dump_ir_after",
             "",
-            "Name of a pass of the vendor's compiler, or all: the IR after the pass is written "
-            "to --dump_folder.",
+            "Write the IR of the vendor's compiler after a pass to --dump_folder. Give the name of "
+            "the pass, or all for every pass.",
         ),
         Section.DUMPS,
         _TO_PLUGIN,
@@ -171,8 +168,8 @@ class DumpOptions:
         Flag(
             "dump_kernels",
             False,
-            "Write the source of each kernel, exactly as the OpenCL compiler receives the "
-            "source, to --dump_folder.",
+            "Write the source code of each kernel to --dump_folder, exactly as the OpenCL compiler "
+            "gets the source code.",
         ),
         Section.DUMPS,
         _TO_PLUGIN,
@@ -181,36 +178,36 @@ class DumpOptions:
 
 @dataclass(frozen=True, slots=True)
 class CompilerOptions:
-    """The user's settings that a plugin may read.
+    """Options from the user that a plugin may read.
 
     Attributes:
       custom_op_infos: Assets of custom ops, in the order of the flags; each op occurs once.
-      max_partitions: Largest number of partitions that the host makes; 0 for no limit.
+      max_partitions: Largest number of partitions that the host makes; 0 means no limit.
       check_kernels: Whether the plugin builds each kernel once at compile time, to find errors
         early.
       allow_native_assets: Whether machine code from the user's assets may run in this process.
-      vendor_options: The plugin's own options, as texts by name.
-      custom_layers: Files and directories of layer descriptions for all models. For one op, an
-        asset in `custom_op_infos` takes precedence over these descriptions, and these over
+      vendor_options: Values of the plugin's own options, as texts by name.
+      custom_layers: Files that describe custom layers, and directories of such files, for all models. For an op,
+        an asset in `custom_op_infos` takes precedence over these files, and these files over the files of
         `environment_layers()`.
-      asset_root: Directory that must contain all files that assets name; "" for the directory of
-        each asset.
-      shape_bounds: Largest shapes of tensors with dynamic shapes, by tensor name: inputs, and
-        tensors whose bounds the compiler cannot derive.
-      dump: Files of the compilation that the plugin writes for people to read.
+      asset_root: Directory that must contain all files to which assets refer; with "", an asset may refer only to
+        files in or below its own directory.
+      shape_bounds: Largest shapes of tensors, by name, for tensors whose shapes are known only at run time: for
+        inputs, and for tensors whose largest shape the compiler cannot compute.
+      dump: Selects the files that the plugin writes for people to read.
       partition_strategy: One of `PARTITION_STRATEGIES`.
-      taps: Whether the byte code names tensors inside calls, for `invoke_tapped` of the dispatch
-        table. This option may make the byte code larger and slower; the results stay the same.
-      replace_ir: Files with edited IR of the vendor, by the names of the functions that the plugin
-        compiles from these files.
+      taps: Whether the byte code keeps the names of tensors inside NPU calls, for `invoke_tapped` of the dispatch
+        table. Such byte code may be larger and slower, but computes the same results.
+      replace_ir: Files with edited IR of the vendor, by the name of the function that the plugin compiles from the
+        file.
     """
 
     custom_op_infos: Sequence[CustomOpInfo] = option(
         Flag(
             "npu_custom_op_info",
             (),
-            "The asset of an op, as op,path: the file with the op's kernel. Give the flag once "
-            "for each op. The path may contain commas and spaces.",
+            "A custom op and the path of its asset, as op,path. The asset is the file with the "
+            "op's kernel. Give the flag once for each op. The path may contain commas and spaces.",
             is_repeated=True,
         ),
         Section.ASSETS,
@@ -221,8 +218,8 @@ class CompilerOptions:
         Flag(
             "compiler_options_max_partitions",
             0,
-            "Maximum number of partitions. The largest partitions go to the NPU, the others stay "
-            "on the CPU. 0 means no limit.",
+            "Maximum number of partitions. The largest partitions run on the NPU, and all other "
+            "ops run on the CPU. 0 means no limit.",
             least=0,
         ),
         Section.PARTITIONS,
@@ -232,8 +229,8 @@ class CompilerOptions:
         Flag(
             "check_kernels",
             True,
-            "Build each kernel during compilation, so that its build errors appear now and "
-            "not at the first load.",
+            "Build each kernel during compilation, so that build errors appear now and not when "
+            "the model is first loaded.",
         ),
         Section.LAYERS,
         _TO_PLUGIN | Goes.LOAD | Goes.MANIFEST,
@@ -253,8 +250,8 @@ class CompilerOptions:
             "custom_layers",
             (),
             "A file that describes custom layers, or a folder of such files. The layers apply to "
-            "any model that has their ops. May be repeated. The environment variable "
-            f"{CUSTOM_LAYERS_VARIABLE} names more files, for ops without a layer in this flag.",
+            "any model that has their ops. This flag may be repeated. The environment variable "
+            f"{CUSTOM_LAYERS_VARIABLE} lists more files, for ops without a layer in these files.",
             is_repeated=True,
         ),
         Section.LAYERS,
@@ -264,8 +261,8 @@ class CompilerOptions:
         Flag(
             "asset_root",
             "",
-            "Folder that must contain all files that assets name. By default, an asset may name "
-            "only files in its own folder.",
+            "Folder that must contain all files to which assets refer. By default, an asset may "
+            "refer only to files in or below its own folder.",
         ),
         Section.LAYERS,
         _TO_PLUGIN | Goes.LOAD,
@@ -274,8 +271,8 @@ class CompilerOptions:
         Flag(
             "shape_bounds",
             (),
-            "The largest shape of a tensor whose shape is dynamic, as input:100x3x300x300. Give "
-            "the flag once for each tensor.",
+            "The largest shape of a tensor whose shape is known only at run time, as "
+            "input:100x3x300x300. Give the flag once for each tensor.",
             is_repeated=True,
         ),
         Section.LAYERS,
@@ -289,8 +286,8 @@ class CompilerOptions:
         Flag(
             "partition_strategy",
             PARTITION_STRATEGIES[0],
-            "How ops are grouped into partitions. default: the plugin's way. weakly_connected: "
-            "the largest connected groups without a cycle.",
+            "Strategy for grouping ops into partitions. default is the plugin's own strategy. "
+            "weakly_connected makes the largest groups of connected ops that cause no cycle.",
             choices=PARTITION_STRATEGIES,
         ),
         Section.PARTITIONS,
@@ -301,8 +298,8 @@ class CompilerOptions:
         Flag(
             "taps",
             False,
-            "Ask the vendor's compiler to keep the names of tensors in the byte code, so that a "
-            "debugger can read tensors inside NPU calls.",
+            "Keep the names of tensors in the byte code, so that a debugger can read tensors "
+            "inside NPU calls.",
         ),
         Section.DUMPS,
         _TO_PLUGIN | Goes.MANIFEST,
@@ -312,8 +309,8 @@ class CompilerOptions:
         Flag(
             "replace_ir",
             (),
-            "An edited IR file of --dump_ir_after from which the compiler continues a function, "
-            "as Partition_0=edited.mlir. Give the flag once for each function.",
+            "Continue the compilation of a function from an edited IR file of --dump_ir_after, as "
+            "Partition_0=edited.mlir. Give the flag once for each function.",
             is_repeated=True,
         ),
         Section.DUMPS,
@@ -349,14 +346,14 @@ class CompilerOptions:
             seen[info.op_name] = info
 
     def get_num_custom_op_info(self) -> int:
-        """`LiteRtGetCompilerOptionsNumCustomOpInfo`: returns the number of custom op infos (guide, section 3)."""
+        """Returns the number of custom op infos, for `LiteRtGetCompilerOptionsNumCustomOpInfo`."""
         return len(self.custom_op_infos)
 
     def get_custom_op_info(self, index: int) -> tuple[str, str]:
-        """`LiteRtGetCompilerOptionsCustomOpInfo`: returns an op's name and asset path.
+        """Returns an op's name and asset path, for `LiteRtGetCompilerOptionsCustomOpInfo`.
 
         Raises:
-          LiteRtError: INDEX_OOB.
+          LiteRtError: INDEX_OOB, if there is no custom op info with this index.
         """
         if not 0 <= index < len(self.custom_op_infos):
             what = f"the custom op info {index} of {len(self.custom_op_infos)}"
@@ -368,11 +365,11 @@ class CompilerOptions:
 def check_is_list(name: str, value: Sequence[str]) -> None:
     """Refuses a single text where an option takes a list of texts.
 
-    Python would treat each letter as one text of the list.
+    Without this check, Python would treat each character of the text as an element of the list.
     """
     if isinstance(value, str):
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            f"{name} is the text {value!r:.100}, and must be a list of texts",
+            f"{name} is the text {value!r:.100}, but must be a list of texts",
             hint=f"Write {name}=[{value!r:.100}].",
         )

@@ -1,4 +1,4 @@
-"""Element types, numbered as LiteRT's `LiteRtElementType` (TfLiteType, not the file's TensorType)."""
+"""Element types, with the numbers of LiteRT's `LiteRtElementType` (TfLiteType, not the file's TensorType)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ class ElementType(IntEnum):
     """The type of a tensor's elements.
 
     Attributes:
-      bits: Number of bits that an element takes in memory; 0 where the size varies (STRING,
-        RESOURCE, VARIANT).
-      mlir: The type's name in MLIR's manner: `f32`, `i8`, `ui8`, `i1`.
+      bits: Number of bits of an element in memory; 0 if the size varies (STRING, RESOURCE, VARIANT).
+      mlir: The type's name in MLIR: `f32`, `i8`, `ui8`, `i1`.
     """
 
     bits: int

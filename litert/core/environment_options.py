@@ -5,20 +5,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class EnvironmentOptions:
-    """Directories of libraries and of the compile cache.
+    """Directories of plugin libraries and of the cache for compiled models.
 
-    The field names are those of `ai_edge_litert.environment`.
+    The fields have the same names as in `ai_edge_litert.environment`.
 
     Attributes:
-      runtime_path: Directory of the runtime library, for programs written for stock LiteRT; this
-        project ignores the value.
-      compiler_plugin_path: Directory that is searched for compiler plugins, besides entry points.
-      dispatch_library_path: Directory that is searched for dispatch tables, besides entry points.
-      compiler_cache_dir: Directory for the models that are compiled when they are loaded; "" for no
-        cache. LiteRT's C++ environment has this option and the next one; `ai_edge_litert` lacks
-        both.
-      compiler_cache_max_total_size: Largest size of the cache directory, in bytes; the cache
-        removes the least recently used models first.
+      runtime_path: Directory of the runtime library; this project ignores the option, which programs for stock
+        LiteRT may set.
+      compiler_plugin_path: Directory in which compiler plugins are searched, in addition to Python entry points.
+      dispatch_library_path: Directory in which dispatch tables are searched, in addition to Python entry points.
+      compiler_cache_dir: Cache directory for models that are compiled when they are loaded; "" disables the cache.
+        LiteRT's environment in C++ also has this option, but the Python package `ai_edge_litert` lacks it.
+      compiler_cache_max_total_size: Largest size of the cache directory, in bytes; if the directory is larger, the
+        cache removes the least recently used models. Only LiteRT's environment in C++ also has this option.
     """
 
     runtime_path: str | None = None

@@ -1,41 +1,46 @@
-"""The only error class of this project: a status, what is wrong, where, and what to do."""
+"""Defines `LiteRtError`, the error class of this project, and functions that make or describe errors."""
 
 from collections.abc import Callable
 
 from litert.core.status import Status
 
 VENDOR_REPAIRS = "This is a bug in the vendor's code; report it to the vendor."
-"""First words of an error's hint where only the vendor can fix the problem."""
+"""Beginning of an error's hint if only the vendor can fix the problem."""
 
 
 class LiteRtError(RuntimeError):
-    """An error with a status, what is wrong, where, and what to do.
+    """An error with a status, a description of the problem, its place, and a hint.
 
     Attributes:
-      status: The status, a number that C callers know too; may be given as any `int`.
-      what: A phrase that shows the value that was found and the values that are allowed.
-      where: The file, op, tensor or vendor call; empty if the caller knows the place.
-      hint: A sentence that says what to do; empty if the user cannot do anything.
+      status: Status code of the error, the same number as in C; the argument may be any `int`.
+      what: A phrase about the problem, with the actual value and the allowed values.
+      where: The file, op, tensor or vendor call in which the error occurred; empty if the caller knows the place.
+      hint: A sentence that says how to fix the problem; empty if the user cannot fix it.
     """
 
     def __init__(self, status: int, what: str, where: str = "", hint: str = "") -> None:
         """Makes an error.
 
-        A number that is no status, which a vendor's code may return, becomes UNKNOWN and is shown.
+        A vendor's code may return a number that is not a status. For such a number, the status is UNKNOWN, and the
+        message contains the number.
         """
         if not isinstance(status, Status):
             try:
                 status = Status(status)
             except ValueError:
                 status, what = Status.UNKNOWN, f"{what} (status {status!r})"
-        super().__init__(status, what, where, hint)  # all of it: errors cross processes
+        super().__init__(
+            status, what, where, hint
+        )  # all arguments, because errors are pickled between processes
         self.status = status
         self.what = what
         self.where = where
         self.hint = hint
 
     def __str__(self) -> str:
-        from litert.core.quoting import name_text  # here: most errors are not shown
+        from litert.core.quoting import (
+            name_text,
+        )  # imported here, because most errors are not printed
 
         where = f" ({name_text(self.where)})" if self.where else ""
         hint = f" {name_text(self.hint)}" if self.hint else ""
@@ -43,19 +48,19 @@ class LiteRtError(RuntimeError):
 
 
 class ChildEndedError(LiteRtError):
-    """A child process crashed, ended or was stopped because it took too long."""
+    """A child process crashed or ended unexpectedly, or was stopped because of a timeout."""
 
 
 def file_error(error: OSError, what: str, where: str, hint: str = "") -> LiteRtError:
-    """Returns a FILE_IO error with the operating system's reason: `cannot write: no space left on device`."""
+    """Makes a FILE_IO error with the system's reason, such as `cannot write: no space left on device`."""
     reason = (error.strerror or str(error)).lower()
     return LiteRtError(Status.FILE_IO, f"{what}: {reason}", where, hint)
 
 
 def describe(error: BaseException) -> str:
-    """Returns an exception of foreign code as text, such as `ValueError: no such file`.
+    """Describes an exception from a user's or vendor's code as text, such as `ValueError: no such file`.
 
-    An exception that cannot be printed is named by its type.
+    If the exception has no printable text, the result contains the exception's type.
     """
     try:
         text = str(error)
@@ -65,12 +70,12 @@ def describe(error: BaseException) -> str:
 
 
 def memory_text(error: MemoryError) -> str:
-    """Returns `out of memory: no room for 8 bytes`, with the error's text, or with the last line that ran."""
+    """Returns a text such as `out of memory: ...`, with the error's text, or else the last line that ran."""
     return f"out of memory: {error}" if str(error) else f"out of memory, at {last_line(error)}"
 
 
 def refusal_of(error: BaseException) -> LiteRtError | None:
-    """Returns the error for a failed system call that no other code has described.
+    """Converts an OSError or MemoryError that no other code has handled to an error of this project.
 
     The status is FILE_IO or MEMORY_ALLOCATION_FAILURE.
     """

@@ -1,15 +1,13 @@
-"""Formulas of sizes: `((X+15)/16)*16`, over a tensor's dimensions B, F, Y and X.
+"""Parses and evaluates formulas of sizes, such as `((X+15)/16)*16`, over a tensor's dimensions B, F, Y and X.
 
-A formula consists of whole numbers, variables in upper or lower case, `+ - * / %` and parentheses,
-as in custom layer configurations of the Inference Engine; division truncates. Some inputs that the
-Inference Engine accepts by accident (postfix notation, a zero divisor, a negative size) are errors
-here.
+A formula consists of whole numbers, variables in upper or lower case, `+ - * / %` and parentheses, as in custom
+layer configurations of OpenVINO's Inference Engine. Division rounds toward zero. The Inference Engine accidentally
+also accepts postfix notation, zero divisors and negative sizes; this module raises errors for them.
 
-In addition, formulas may use the sizes of any tensor of the op: `INPUT1_DIMS[3]` is dimension X of
-input 1, as kernels number dimensions; `INPUT1_SHAPE[3]` is the last of four dimensions in the
-tensor's own order. `min(X, 8)` is the smaller of two values; `broadcast(B, INPUT1_DIMS[0])` is the
-common size of two dimensions under NumPy's broadcasting rules; `same(B, INPUT1_DIMS[0])` requires
-two sizes to be equal.
+In addition, a formula may use the sizes of any tensor of the op: `INPUT1_DIMS[3]` is dimension X of input 1 in the
+order B, F, Y, X of kernels. `INPUT1_SHAPE[3]` is dimension 3 of input 1 in the tensor's own order. `min(X, 8)` is
+the smaller of two values. `broadcast(B, INPUT1_DIMS[0])` is the size that two dimensions broadcast to, by NumPy's
+rules. `same(B, INPUT1_DIMS[0])` is the common value of two sizes that must be equal.
 """
 
 from __future__ import annotations
@@ -38,14 +36,14 @@ _HINT = (
 )
 
 Shapes = Sequence[Sequence[Size] | None]
-"""Shapes of an op's inputs or outputs; None for an input that the op leaves out."""
+"""Shapes of an op's inputs or outputs; None for an absent optional input."""
 
 
 class TensorSize(NamedTuple):
-    """The size of one dimension of a tensor, as a formula names the size.
+    """A reference in a formula to the size of a tensor's dimension, such as `INPUT0_DIMS[3]`.
 
     Attributes:
-      is_bfyx: Whether `dimension` counts in the order B, F, Y, X, or else in the tensor's own
+      is_bfyx: Whether `dimension` is an index in the order B, F, Y, X; otherwise, an index in the tensor's own
         order.
     """
 
@@ -60,10 +58,10 @@ class TensorSize(NamedTuple):
 
 
 class Formula:
-    """A formula that has been parsed.
+    """A parsed formula.
 
     Attributes:
-      text: The formula's text, as the user wrote it.
+      text: Text of the formula as the user wrote it.
       has_letters: Whether the formula uses B, F, Y or X.
       tensor_sizes: Tensor sizes that the formula uses.
     """
@@ -74,7 +72,7 @@ class Formula:
         """Parses a formula.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, with the position that cannot be parsed.
+          LiteRtError: INVALID_ARGUMENT, if the formula is not valid; the error has the position of the mistake.
         """
         self.text = text
         parser = _Parser(text)
@@ -85,7 +83,7 @@ class Formula:
     def evaluate(
         self, dims: Sequence[int], inputs: Shapes = (), outputs: Shapes = (), most: int = _MOST
     ) -> int:
-        """Returns the formula's value if all sizes are numbers; see `resolve`."""
+        """Returns the value of the formula, if all sizes are known numbers; see `resolve`."""
         value = self.resolve(dims, inputs, outputs, most)
         assert isinstance(value, int)
         return value
@@ -93,17 +91,17 @@ class Formula:
     def resolve(
         self, dims: Sequence[Size], inputs: Shapes = (), outputs: Shapes = (), most: int = _MOST
     ) -> Size:
-        """Returns the formula's value, or an expression of sizes that only the run knows.
+        """Returns the value of the formula, or an expression if it uses sizes that are known only at run time.
 
         Args:
-          dims: Values of B, F, Y and X.
-          inputs: Shapes of the op's inputs, for names such as `INPUT0_DIMS[3]`.
-          outputs: Shapes of the op's outputs.
-          most: Largest value that is allowed.
+          dims: Values of the variables B, F, Y and X.
+          inputs: Shapes of the op's inputs, for sizes such as `INPUT0_DIMS[3]`.
+          outputs: Shapes of the op's outputs, for sizes such as `OUTPUT0_DIMS[3]`.
+          most: Largest allowed value of the formula.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for a zero divisor, a tensor or dimension that the op
-            lacks, and a value below 0 or above `most`.
+          LiteRtError: INVALID_ARGUMENT, if a divisor is zero, if the op lacks a tensor or dimension of the
+            formula, or if the value is below 0 or above `most`.
         """
         sizes = {size: self._size(size, inputs, outputs) for size in self.tensor_sizes}
         value = self._value(dims, sizes)
@@ -138,11 +136,11 @@ class Formula:
 
 
 _Value = Callable[[Sequence[Size], Mapping[TensorSize, Size]], Size]
-"""A part of a formula: a function from B, F, Y, X and the sizes of tensors to a value."""
+"""A parsed part of a formula: a function that computes a value from B, F, Y, X and the sizes of tensors."""
 
 
 class _Parser:
-    """Parses by recursive descent: sum, product, factor."""
+    """Parses a formula by recursive descent: sums, products, factors."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -164,7 +162,7 @@ class _Parser:
     def formula(self) -> _Value:
         value = self._sum()
         if token := self._peek():
-            raise _error(self._text, f"has '{token}' in the place of an operator")
+            raise _error(self._text, f"has '{token}' where an operator must be")
         return value
 
     def _sum(self) -> _Value:
@@ -197,7 +195,7 @@ class _Parser:
         if token.isdigit():
             number = int(token) if len(token) < 20 else _MOST + 1
             if number > _MOST:
-                raise _error(self._text, f"has a number above {_MOST}")
+                raise _error(self._text, f"has a number that is greater than {_MOST}")
             return lambda dims, sizes: number
         if len(token) == 1 and token in "bfyxBFYX":
             index = "BFYX".index(token.upper())
@@ -210,9 +208,7 @@ class _Parser:
         if token in _FUNCTIONS and self._peek() == "(":
             self._next += 1
             return self._call(token)
-        raise _error(
-            self._text, f"has '{token}' in the place of a value" if token else "ends early"
-        )
+        raise _error(self._text, f"has '{token}' where a value must be" if token else "ends early")
 
     def _tensor_size(self, found: re.Match[str]) -> _Value:
         size = TensorSize(found[1] == "OUTPUT", int(found[2]), found[3] == "DIMS", int(found[4]))
@@ -228,7 +224,7 @@ class _Parser:
         return value
 
     def _call(self, name: str) -> _Value:
-        """Parses a function of two values, behind its opening parenthesis."""
+        """Parses the two arguments of a function after its opening parenthesis."""
         self._enter()
         lhs = self._sum()
         self._expect(",")

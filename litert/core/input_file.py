@@ -1,9 +1,9 @@
-"""Opens and reads input files.
+"""Opens and reads input files, which must be regular files.
 
-Other files are refused, because a pipe, a device or a directory may block, never end, or be empty.
+Pipes, devices and directories are refused, because reading them may block or never end.
 
-An output that is made from private files is private: within `common_permissions`, each file that is
-opened restricts the permissions of new files.
+An output that is made from private files must be private. Within a block `common_permissions`, each input file
+therefore restricts the permissions of new files.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from litert.core.errors import LiteRtError, file_error
 from litert.core.status import Status
 
 _ANY = 0o666
-_NO_PIPE = "The input cannot come through a pipe: write it to a file first."
+_NO_PIPE = "Write the input to a file first: the input cannot come through a pipe."
 
 _permissions: ContextVar[list[int] | None] = ContextVar("permissions", default=None)
 
 
 def open_input(path: str | os.PathLike[str]) -> BinaryIO:
-    """Opens a regular file for reading, without a buffer.
+    """Opens a regular file for unbuffered reading.
 
     Raises:
-      LiteRtError: NOT_FOUND; INVALID_ARGUMENT, if the path is not a regular file; FILE_IO.
+      LiteRtError: NOT_FOUND, if the file does not exist; INVALID_ARGUMENT, if the path is not a regular file;
+        FILE_IO, if the file cannot be opened.
     """
     name = os.fspath(path)
     try:
@@ -46,7 +47,7 @@ def open_input(path: str | os.PathLike[str]) -> BinaryIO:
         raise LiteRtError(Status.NOT_FOUND, "no such file", name, hint) from error
     except ValueError as error:  # a name with a null character
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"the path is not a file name: {error}", name
+            Status.INVALID_ARGUMENT, f"the path is not a valid file name: {error}", name
         ) from error
     except OSError as error:
         raise file_error(error, "cannot open", name) from error
@@ -57,7 +58,7 @@ def open_input(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def check_input(path: str | os.PathLike[str]) -> None:
-    """Refuses a path that is not a regular, readable file.
+    """Raises an error if a path is not a regular, readable file.
 
     Raises:
       LiteRtError: Same as `open_input`.
@@ -66,20 +67,20 @@ def check_input(path: str | os.PathLike[str]) -> None:
 
 
 def check_code(path: str) -> None:
-    """Refuses an existing code file that is not regular: the process that loads such a file would wait forever.
+    """Raises an error if a library or module is not a regular file, because loading a pipe would never end.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT.
+      LiteRtError: INVALID_ARGUMENT, if the path exists and is not a regular file.
     """
     with suppress(OSError):  # the loader reports why it cannot load
         _check_regular(os.stat(path).st_mode, path)
 
 
 def read_input(path: str | os.PathLike[str], most: int = -1) -> bytes:
-    """Reads a regular file, or the given number of its first bytes.
+    """Reads a regular file, or at most its first `most` bytes.
 
     Raises:
-      LiteRtError: Same as `open_input`, or MEMORY_ALLOCATION_FAILURE.
+      LiteRtError: Same as `open_input`; also MEMORY_ALLOCATION_FAILURE, if the bytes do not fit into memory.
     """
     with open_input(path) as file:
         try:
@@ -93,7 +94,7 @@ def read_input(path: str | os.PathLike[str], most: int = -1) -> bytes:
 
 
 def read_all(file: BinaryIO, size: int) -> bytes:
-    """Returns the first bytes of a file; fewer bytes if the file has become shorter."""
+    """Returns the first `size` bytes of a file; fewer bytes if the file has become shorter."""
     parts: list[bytes] = []
     done = 0
     while done < size:
@@ -107,7 +108,7 @@ def read_all(file: BinaryIO, size: int) -> bytes:
 
 @contextmanager
 def common_permissions() -> Iterator[None]:
-    """Makes new files in the block no more readable than the input files that the block has opened before."""
+    """Limits the permissions of new files in the `with` block to those of the input files opened before."""
     outer = _permissions.get()
     token = _permissions.set([_ANY if outer is None else outer[0]])
     try:
@@ -117,7 +118,7 @@ def common_permissions() -> Iterator[None]:
 
 
 def output_permissions() -> int:
-    """Returns the largest permissions for a new file: the permissions that all opened files have in common."""
+    """Returns the permissions that all input files opened in the block share, the maximum for new files."""
     common = _permissions.get()
     return _ANY if common is None else common[0] & _ANY | stat.S_IRUSR | stat.S_IWUSR
 

@@ -1,4 +1,4 @@
-"""Messages for Ctrl-C: each interrupted block may add a sentence about the work that is kept."""
+"""Messages for Ctrl-C: code that is interrupted may add a sentence that says which results are kept."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from litert.core.status import Status
 
 
 def interrupt_of(error: BaseException) -> KeyboardInterrupt | None:
-    """Returns the `KeyboardInterrupt` behind a RuntimeError, which Python before 3.12 raises in a class body."""
+    """Returns the `KeyboardInterrupt` that Python before 3.12 turned into a RuntimeError in a class body."""
     cause = error.__cause__ if isinstance(error, RuntimeError) else None
     return cause if isinstance(cause, KeyboardInterrupt) else None
 
 
 @contextmanager
 def interrupts_as_they_came() -> Iterator[None]:
-    """Raises the original `KeyboardInterrupt` where Python has turned it into another error."""
+    """Raises the original `KeyboardInterrupt` if Python has turned it into another error in the `with` block."""
     try:
         yield
     except RuntimeError as error:
@@ -28,7 +28,7 @@ def interrupts_as_they_came() -> Iterator[None]:
 
 @contextmanager
 def on_interrupt(sentence: Callable[[], str]) -> Iterator[None]:
-    """Adds a sentence to a `KeyboardInterrupt` or CANCELLED error that leaves the block; "" adds nothing."""
+    """Adds a sentence to a `KeyboardInterrupt` or CANCELLED error from the `with` block; "" adds nothing."""
     try:
         yield
     except KeyboardInterrupt as interrupt:

@@ -1,8 +1,8 @@
-"""The four dimensions B, F, Y and X under which kernels and formulas see a tensor.
+"""Maps a tensor's dimensions to the four dimensions B, F, Y and X that kernels and formulas use.
 
-A tensor of rank 4 is N, H, W, C: B = N, Y = H, X = W, F = C. Tensors of lower rank assign their
-dimensions by position, B first, and fill up with ones. In tensors of higher rank, all dimensions
-between N and W are multiplied into Y.
+A tensor of rank 4 has the dimensions N, H, W, C: B is N, Y is H, X is W, and F is C. For a tensor of lower rank,
+the dimensions are assigned in the order B, F, Y, X, and the remaining ones have size 1. For a tensor of higher
+rank, Y is the product of all dimensions between N and W.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def kernel_dims(shape: Sequence[_Size]) -> tuple[_Size, _Size, _Size, _Size]:
 
 
 def letter_dims(rank: int) -> dict[str, tuple[int, ...]]:
-    """Returns which dimensions of a tensor B, F, Y and X stand for, slowest first.
+    """Returns the indices of the tensor's dimensions that make up B, F, Y and X, outermost first.
 
-    The tuple of a dimension that the tensor lacks is empty.
+    For a dimension that the tensor lacks, the tuple of indices is empty.
     """
     if rank >= 4:
         return {"B": (0,), "F": (rank - 1,), "Y": tuple(range(1, rank - 2)), "X": (rank - 2,)}

@@ -1,4 +1,4 @@
-"""Machine code that handles SIGBUS: the code maps zeros where a mapped file has lost bytes, and sets a flag."""
+"""Machine code of a SIGBUS handler: maps zeros where a mapped file has lost bytes, and sets a flag."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def handler_code(machine: str, page_size: int, note: int, next_function: int) ->
     Args:
       machine: Processor architecture: x86_64, whose pages have 4096 bytes, or aarch64.
       page_size: Size of a memory page, in bytes.
-      note: Address of a 32-bit flag that the handler sets to 1.
-      next_function: Address of a handler for all other signals.
+      note: Address of a 32-bit flag, which the handler sets to 1.
+      next_function: Address of the handler that is called for all other signals.
 
     Raises:
-      LiteRtError: UNSUPPORTED, for another machine.
+      LiteRtError: UNSUPPORTED, if there is no code for this processor architecture.
     """
     code = for_machine(_HANDLERS, machine)
     if machine == "aarch64":
@@ -34,11 +34,11 @@ def default_code(machine: str, signal: int, raise_: int) -> bytes:
 
     Args:
       machine: Processor architecture: x86_64 or aarch64.
-      signal: Address of a function like C's `signal`.
-      raise_: Address of a function like C's `raise`.
+      signal: Address of a function with the same behavior as C's `signal`.
+      raise_: Address of a function with the same behavior as C's `raise`.
 
     Raises:
-      LiteRtError: UNSUPPORTED, for another machine.
+      LiteRtError: UNSUPPORTED, if there is no code for this processor architecture.
     """
     code = for_machine(_DEFAULTS, machine)
     if machine == "aarch64":
@@ -107,7 +107,7 @@ _HANDLERS = {
         0xD61F0120,  # br x9
     ),
 }
-"""Behind the second lie page_size, note and next_function."""
+"""After the second code follow the values page_size, note and next_function."""
 
 _DEFAULTS = {
     "x86_64": bytes.fromhex(
@@ -135,4 +135,4 @@ _DEFAULTS = {
         0xD503201F,  # nop
     ),
 }
-"""Behind the second lie signal and raise."""
+"""After the second code follow the addresses signal and raise."""

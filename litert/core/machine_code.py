@@ -1,6 +1,6 @@
-"""Machine code that this project generates.
+"""Loads machine code that this project generates.
 
-The code lies in an in-memory file that is mapped for execution, and never in writable memory.
+The code is never in writable memory: it is in an in-memory file that is mapped for execution.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _FAILED = ctypes.c_void_p(-1).value
 
 
 class Executable:
-    """Machine code that can be called.
+    """Machine code in executable memory.
 
     Attributes:
-      address: Address of the first byte.
+      address: Address of the first byte of the code.
     """
 
     def __init__(self, code: bytes) -> None:
-        """Maps it.
+        """Maps machine code for execution.
 
         Raises:
           LiteRtError: UNSUPPORTED, if the system does not allow executable mappings.
@@ -56,10 +56,10 @@ class Executable:
 
 
 def for_machine(codes: Mapping[str, _Code], machine: str) -> _Code:
-    """Returns the code for the given machine.
+    """Returns the code for a processor architecture.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if the machine is not in the list.
+      LiteRtError: UNSUPPORTED, if `codes` lacks this processor architecture.
     """
     if machine not in codes:
         what = f"machine code exists only for {' and '.join(codes)}, not for {machine}"
@@ -68,7 +68,7 @@ def for_machine(codes: Mapping[str, _Code], machine: str) -> _Code:
 
 
 def memory_calls() -> Any:
-    """Returns the C library, with `mmap` and `munmap` declared with integer addresses."""
+    """Returns the C library; its functions `mmap` and `munmap` are declared with integers as addresses."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = (
@@ -79,7 +79,7 @@ def memory_calls() -> Any:
 
 
 def _open_file() -> IO[bytes]:
-    """Opens a file in memory; a temporary file where the system refuses that, as in a sandbox."""
+    """Opens a file in memory; opens a temporary file if the system refuses files in memory, as in a sandbox."""
     try:
         return os.fdopen(os.memfd_create("litert_npu_code", os.MFD_CLOEXEC), "w+b")
     except OSError:

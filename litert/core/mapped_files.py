@@ -1,8 +1,8 @@
-"""Guards mapped files: a mapped file that becomes shorter causes an error instead of a crash.
+"""Guards mapped files: if another program shortens a mapped file, this process gets an error instead of a crash.
 
-A read from bytes that the file no longer has raises SIGBUS. Commands and child processes handle
-SIGBUS with machine code, which maps a page of zeros and sets a flag. The flag is checked before a
-result is returned or an output appears. Programs that use the packages as a library keep their own
+If a program reads bytes that a mapped file has lost, the operating system sends the signal SIGBUS. In commands and
+child processes, machine code handles SIGBUS: it maps a page of zeros and sets a flag. The process checks the flag
+before it returns a result or renames an output file. Programs that use the packages as a library keep their own
 signal handlers.
 """
 
@@ -23,26 +23,26 @@ _SIGBUS = 7
 _SIG_IGN = 1
 _ON_STACK, _WITH_INFO, _NO_DEFER = 0x08000000, 4, 0x40000000
 _SIGACTION = "@P128siP"
-"""Layout of C's `struct sigaction` on both machines: handler, mask, flags, and a pointer of the C library."""
+"""Layout of C's `struct sigaction` on both architectures: handler, mask, flags, pointer of the C library."""
 
 _is_guarded = False
 
 _note: Any = None
-"""A flag that the handler sets to 1; None until the handler is installed."""
+"""Flag that the signal handler sets to 1; None until the handler is installed."""
 
 _mapped: dict[str, tuple[int, int, int]] = {}
 """Device, inode number and size of each mapped file."""
 
 
 def guard_mapped_files() -> None:
-    """Guards all files that this process maps from now on."""
+    """Guards all files that this process maps after this call."""
     global _is_guarded
     _is_guarded = True
 
 
 @contextmanager
 def mapped_files_guarded() -> Iterator[None]:
-    """Guards files that the block maps: a block runs one command, and a process may run several commands."""
+    """Guards files that the `with` block maps; the block runs one of several commands of a process."""
     global _is_guarded
     was_guarded = _is_guarded
     guard_mapped_files()
@@ -75,10 +75,10 @@ def map_file(fd: int, path: str) -> mmap.mmap:
 
 
 def check_mapped_files() -> None:
-    """Raises an error if zeros were read in the place of a file's bytes.
+    """Raises an error if the process read zeros instead of bytes that a mapped file has lost.
 
     Raises:
-      LiteRtError: FILE_IO.
+      LiteRtError: FILE_IO, if a mapped file has lost bytes.
     """
     if _note is not None and _note.value:
         error = lost_bytes()
@@ -87,9 +87,9 @@ def check_mapped_files() -> None:
 
 
 def lost_bytes() -> LiteRtError | None:
-    """Returns the error for files that became shorter or that the disk failed to read.
+    """Returns an error if a mapped file became shorter, or if its disk failed.
 
-    The result is None if all files are intact.
+    The result is None if all mapped files are intact.
     """
     shorter = [path for path, was in _mapped.items() if _is_shorter(path, *was)]
     if not shorter and not (_note is not None and _note.value):
@@ -99,7 +99,8 @@ def lost_bytes() -> LiteRtError | None:
         Status.FILE_IO,
         f"{what} while it was read",
         ", ".join(shorter or _mapped),
-        "To replace a file, rename a new file over it; do not write into a file that is in use.",
+        "To replace a file that is in use, rename a new file over it; do not write into the old "
+        "file.",
     )
 
 
@@ -111,7 +112,7 @@ def _is_shorter(path: str, device: int, number: int, size: int) -> bool:
 
 
 def _install() -> None:
-    """Installs the handler in front of the old SIGBUS handler; does nothing where machine code may not run."""
+    """Installs the SIGBUS handler before the old handler; does nothing if the system forbids generated code."""
     global _note
     if _note is not None:
         return

@@ -1,18 +1,17 @@
 """Declares options.
 
-Each option is one field of a dataclass of options, with its flag and its further destinations.
+Each option is a field of a dataclass. The field declares the option's flag, and where else the option goes.
 
 ```python
 check_kernels: bool = option(
-    Flag("check_kernels", True, "Build each kernel once, so that its errors show now."),
+    Flag("check_kernels", True, "Build each kernel once, so that errors appear now."),
     Section.LAYERS,
     Goes.LOAD | Goes.ENVIRONMENT | Goes.PAYLOAD | Goes.MANIFEST,
 )
 ```
 
-Everything else is derived from the declaration: flags of commands, options for loading a model, the
-key of the compile cache, environment options of exported plugins, options of plugins in C, and the
-manifest.
+All uses of options are derived from these declarations: flags of commands, options for loading a model, the key of
+the compile cache, environment options of exported plugins, options of plugins in C, and the manifest.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _KEY = "option"
 
 
 class Section(IntEnum):
-    """Sections of `apply_plugin --help`; within a section, flags appear in the order of the fields."""
+    """Sections of the output of `apply_plugin --help`; a section lists flags in the order of the fields."""
 
     TARGET = 0
     ASSETS = 1
@@ -40,16 +39,16 @@ class Section(IntEnum):
 
 
 class Goes(IntFlag):
-    """Destinations of an option besides the command line of `apply_plugin`.
+    """Places where an option appears in addition to the command line of `apply_plugin`.
 
     Attributes:
-      LOAD: `litert.Options` has a field of the same name, `litert-npu run` and `benchmark`
-        have the flag, and the compile cache keeps one result for each value.
-      ENVIRONMENT: an exported plugin reads the option from `LITERT_NPU_OPTIONS` and from its host's
-        opaque options.
+      LOAD: `litert.Options` has a field with the option's name, the commands `litert-npu run` and `litert-npu
+        benchmark` have the flag, and the compile cache keeps a separate result for each value.
+      ENVIRONMENT: an exported plugin reads the option from the environment variable `LITERT_NPU_OPTIONS` and from
+        the opaque options of its host.
       PAYLOAD: the host writes the option into the opaque options for a plugin in C.
-      MANIFEST: the compiled file records values that differ from the default. The value must not
-        contain a path.
+      MANIFEST: the manifest of the compiled file records the option if its value differs from the default. The
+        value of such an option must not contain a path.
     """
 
     NOWHERE = 0
@@ -60,21 +59,21 @@ class Goes(IntFlag):
 
 
 class Flag(NamedTuple):
-    """A flag of a command.
+    """A command-line flag.
 
-    This class is a named tuple, because a dataclass takes longer to make and `--help` waits for all
-    declarations.
+    This class is a named tuple, because the class of a dataclass takes longer to make, which would slow down
+    `--help`.
 
     Attributes:
       name: Name of the flag, without the dashes.
-      default: Default value, which also gives the type: a switch, a number, a text, or a sequence
-        of texts; None for an optional whole number.
+      default: Default value of the flag. Its type is the type of the flag: a switch, a number, a text, or a
+        sequence of texts; None stands for an optional whole number.
       help: Help text of the flag.
-      choices: Texts that are allowed; empty for any text.
-      least: Smallest number that is allowed.
-      is_repeated: Whether each text of a sequence has a flag of its own; otherwise commas separate
-        the texts.
-      is_duration: Whether the number is a time limit in seconds.
+      choices: Allowed values of a text; empty if any text is allowed.
+      least: Smallest allowed value of a number.
+      is_repeated: Whether a sequence of texts is given by repeating the flag; otherwise, commas separate the
+        texts.
+      is_duration: Whether the flag's number is a time limit in seconds.
       short_name: One-letter form of the flag; "" for none.
     """
 
@@ -89,16 +88,16 @@ class Flag(NamedTuple):
 
 
 class Option(NamedTuple):
-    """The declaration of an option in a field.
+    """The declaration of an option by a dataclass field.
 
     Attributes:
-      field: Name of the field.
-      flag: Flag of `apply_plugin`.
-      section: Section of the help that lists the flag.
-      goes: Further destinations of the option.
-      default: Default value of the field.
-      read: Function that converts the flag's value to the field's value.
-      write: Function that converts the field's value to texts.
+      field: Name of the dataclass field.
+      flag: Flag of `apply_plugin` that sets the option.
+      section: Section of the help output that lists the flag.
+      goes: Places where the option appears in addition to the command line.
+      default: Default value of the dataclass field.
+      read: Function that converts the flag's value to the value of the dataclass field.
+      write: Function that converts the value of the dataclass field to texts.
     """
 
     field: str
@@ -110,7 +109,7 @@ class Option(NamedTuple):
     write: Callable[[Any], Sequence[str]]
 
     def read_flag(self, value: Any) -> Any:
-        """Returns the field's value; the default, if the flag holds a number that was left out."""
+        """Returns the field's value for a value of the flag; the default for an omitted optional number."""
         return self.default if value is None else self.read(value)
 
 
@@ -133,16 +132,16 @@ def option(
     read: Callable[[Any], Any] = _same,
     write: Callable[[Any], Sequence[str]] = _texts,
 ) -> Any:
-    """Declares a dataclass field that is an option; see `Option`.
+    """Declares a dataclass field as an option; see `Option`.
 
     Args:
       flag: Flag that sets the field.
-      section: Section of the help that lists the flag.
-      goes: Further destinations of the option.
-      default: Default value of the field, if the flag has another default.
-      read: Function that converts the flag's value, if the field's value differs.
-      write: Function that converts the field's value, if the value is not a switch, number, text or
-        sequence.
+      section: Section of the help output that lists the flag.
+      goes: Places where the option appears in addition to the command line.
+      default: Default value of the dataclass field, if it differs from the flag's default.
+      read: Function that converts the flag's value to the field's value, if they differ.
+      write: Function that converts the field's value to texts; needed if the value is not a switch, number, text
+        or sequence.
     """
     value = flag.default if default is None else default
     declared = {_KEY: (flag, section, goes, value, read, write)}
@@ -152,7 +151,7 @@ def option(
 
 
 def options_of(*kinds: Any) -> list[Option]:
-    """Returns the options that dataclasses or instances declare, by section, then in declaration order."""
+    """Returns the options that dataclasses or their instances declare, sorted by section and declaration order."""
     found = [
         Option(member.name, *member.metadata[_KEY])
         for kind in kinds
@@ -165,17 +164,17 @@ def options_of(*kinds: Any) -> list[Option]:
 def holds_path(text: str) -> bool:
     """Returns whether an option's value may be a path.
 
-    Such options are neither written to files nor read from files.
+    Options whose values are paths are neither written to files nor read from files.
     """
     return not {"/", "\\"}.isdisjoint(text)
 
 
 def given_flags(options: Any, goes: Goes) -> Iterator[tuple[str, Sequence[str]]]:
-    """Returns the flags for a destination, with their values as texts, if the values differ from the defaults.
+    """Returns the flags for one of the places `Goes` with those values, as texts, that differ from the defaults.
 
     Args:
-      options: An object with declared fields; a field may itself hold such an object.
-      goes: Destination.
+      options: Instance of a dataclass that declares options; a field may contain another such instance.
+      goes: Place for which the flags are returned.
     """
     for declared in options_of(options):
         value = getattr(options, declared.field)
@@ -188,9 +187,9 @@ def given_flags(options: Any, goes: Goes) -> Iterator[tuple[str, Sequence[str]]]
 
 
 def values_by_field(declared: Sequence[Option], flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the values of the fields, from the values of flags by name.
+    """Converts values of flags, by name, to values of dataclass fields.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, if an option does not allow the value.
+      LiteRtError: INVALID_TOOL_CONFIG, if an option does not allow its value.
     """
     return {option.field: option.read_flag(flags[option.flag.name]) for option in declared}

@@ -1,6 +1,6 @@
-"""Rules for an output's shape: the shape of an input, or a formula for each dimension.
+"""Rules for the shape of an op's output: either the shape of an input, or a formula for each dimension.
 
-In JSON, a rule is `{"input": 0}`, or an array with a formula for each dimension: `["B", "F*2", 4]`.
+In JSON, a rule is either `{"input": 0}`, or an array with a formula for each dimension, such as `["B", "F*2", 4]`.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ _MOST_DIMENSIONS = 16
 
 @dataclass(frozen=True, slots=True)
 class SameShape:
-    """The rule that an output has the shape of an input."""
+    """The rule that an output has the same shape as an input."""
 
     input: int
 
 
 OutputShape = SameShape | Sequence[Formula]
-"""A rule for an output's shape: an input's shape, or a formula for each dimension, in order."""
+"""A rule for the shape of an op's output: the shape of an input, or a formula for each dimension, in order."""
 
 
 def output_sizes(rule: OutputShape, inputs: Sequence[Sequence[Size] | None]) -> Sequence[Size]:
-    """Returns an output's shape from the shapes of the inputs; None stands for an input that the op leaves out.
+    """Computes an output's shape from the shapes of the op's inputs; None stands for an absent optional input.
 
-    Formulas may use B, F, Y and X: the batch, features, height and width of input 0.
+    In formulas, B, F, Y and X are the batch size, the number of features, the height and the width of input 0.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the op lacks the input, or a formula has no value.
+      LiteRtError: INVALID_ARGUMENT, if the op lacks the rule's input, or if a formula has no value.
     """
     if isinstance(rule, SameShape):
         shape = inputs[rule.input] if rule.input < len(inputs) else None
@@ -51,7 +51,7 @@ def output_sizes(rule: OutputShape, inputs: Sequence[Sequence[Size] | None]) -> 
 
 
 def read_output_shape(node: JsonNode) -> OutputShape | None:
-    """Parses a rule from JSON; None for `null`."""
+    """Parses a shape rule from JSON; returns None for `null`."""
     if node.value is None:
         return None
     if isinstance(node.value, list):
@@ -60,7 +60,7 @@ def read_output_shape(node: JsonNode) -> OutputShape | None:
 
 
 def read_formula(node: JsonNode) -> Formula:
-    """Parses a formula from JSON: a text, or a number."""
+    """Parses a formula from JSON, where it is a string or a number."""
     if not isinstance(node.value, str):
         return Formula(str(node.integer(0, 2**31 - 1)))
     try:
@@ -72,7 +72,5 @@ def read_formula(node: JsonNode) -> Formula:
 def _shape_formula(node: JsonNode) -> Formula:
     formula = read_formula(node)
     if any(size.is_output for size in formula.tensor_sizes):
-        raise node.error(
-            "the formula uses an output's shape, which the formula itself must determine"
-        )
+        raise node.error("the formula uses an output's shape, but must determine this shape")
     return formula

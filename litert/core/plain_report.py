@@ -1,4 +1,4 @@
-"""Base of reports: dataclasses that commands also print as JSON."""
+"""Base class of reports, which commands can also print as JSON."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 
 class PlainReport:
-    """A dataclass whose fields and listed properties appear in JSON."""
+    """Base class of dataclasses whose fields and listed properties are printed as JSON."""
 
     __slots__ = ()
 
     answers: ClassVar[Sequence[str]] = ()
-    """Names of the properties that JSON contains besides the fields."""
+    """Names of the properties that the JSON output contains in addition to the fields."""
 
     def to_values(self) -> dict[str, Any]:
-        """Returns the fields and the listed properties, by name."""
+        """Returns the values of the fields and of the listed properties, by name."""
         fields: Any = self
         return asdict(fields) | {name: getattr(self, name) for name in self.answers}

@@ -1,6 +1,6 @@
-"""Progress of long work: the code that works reports progress, and a listener shows it.
+"""Progress of long tasks: the code that does a task reports its progress, and a listener shows the progress.
 
-Without a listener, a report costs one look at a context variable.
+If there is no listener, a report only reads a context variable.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 Progress = Callable[[str, int, int], None]
-"""A function that gets a step (`build`, `write`), the units done, and the total number of units, or
-0 if the total is unknown.
+"""A listener: a function that gets the name of a step (such as `build` or `write`), the number of units done, and
+the total number of units, or 0 if the total is unknown.
 """
 
 _Item = TypeVar("_Item")
@@ -21,7 +21,7 @@ _Item = TypeVar("_Item")
 
 @dataclass(slots=True)
 class _Listener:
-    """The listener, and whether the current work is a part of a step that counts as a whole."""
+    """The listener, and whether the current work is part of a step whose inner progress is not reported."""
 
     progress: Progress
     is_inside: bool = False
@@ -32,7 +32,7 @@ _listener: ContextVar[_Listener | None] = ContextVar("progress", default=None)
 
 @contextmanager
 def listening(progress: Progress | None) -> Iterator[None]:
-    """Passes the progress that this thread reports in the block to `progress`, or discards it for None."""
+    """Passes progress reports of this thread in the `with` block to `progress`; None discards the reports."""
     token = _listener.set(_Listener(progress) if progress is not None else None)
     try:
         yield
@@ -41,25 +41,25 @@ def listening(progress: Progress | None) -> Iterator[None]:
 
 
 def is_heard() -> bool:
-    """Returns whether a listener gets the progress that this thread reports."""
+    """Returns whether a listener gets the progress reports of this thread."""
     listener = _listener.get()
     return listener is not None and not listener.is_inside
 
 
 def tell(step: str, done: int, total: int) -> None:
-    """Reports how much of a step is done; a step begins with 0 done."""
+    """Reports how many units of a step are done; the first report of a step has `done` 0."""
     listener = _listener.get()
     if listener is not None and not listener.is_inside:
         listener.progress(step, done, total)
 
 
 def told(step: str, items: Sequence[_Item]) -> Iterator[_Item]:
-    """Yields the items of a step and reports how many items are done."""
+    """Yields the items of a step, and reports after each item how many items are done."""
     return counted(step, items, len(items))
 
 
 def counted(step: str, items: Iterable[_Item], total: int) -> Iterator[_Item]:
-    """Same as `told`, but for items from an iterator."""
+    """Same as `told`, for an iterator of items whose length is given as `total`."""
     with counting(step, total) as tell_done:
         for done, item in enumerate(items, 1):
             yield item
@@ -68,10 +68,10 @@ def counted(step: str, items: Iterable[_Item], total: int) -> Iterator[_Item]:
 
 @contextmanager
 def counting(step: str, total: int) -> Iterator[Callable[[int], None]]:
-    """The block counts as one step: listeners do not hear the progress of nested steps.
+    """Treats the `with` block as one step; listeners get no reports about steps within the block.
 
     Yields:
-      Yields a function that reports how much is done.
+      A function that reports how many units of the step are done.
     """
     listener = _listener.get()
     if listener is None or listener.is_inside:

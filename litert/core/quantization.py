@@ -18,7 +18,7 @@ class QuantizationKind(IntEnum):
 
 
 class ConstantTensor(Protocol):
-    """Type of a tensor that holds scales or zero points: a `Tensor` of the graph."""
+    """Interface of a tensor that holds scales or zero points, which `Tensor` of the graph implements."""
 
     @property
     def name(self) -> str: ...
@@ -32,16 +32,16 @@ class ConstantTensor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BlockwiseQuantization:
-    """Block-wise quantization: scales (and zero points) lie in separate tensors, with one element for each block.
+    """Block-wise quantization: separate tensors hold a scale (and a zero point) for each block of elements.
 
     Attributes:
-      scales, zero_points: Tensors of the same subgraph; None if absent.
-      block_size: Number of elements along the quantized dimension; 0 with `quantized_dimensions`
-        means per channel.
+      scales, zero_points: Tensors of scales and zero points in the same subgraph; None if absent.
+      block_size: Number of a block's elements along the quantized dimension; 0 with `quantized_dimensions` means
+        per-channel quantization.
       block_shape: Number of elements of a block along each dimension; empty if `block_size`
         suffices.
-      quantized_dimensions: None, except for the schema's
-        `MultiAxisQuantization`.
+      quantized_dimensions: Quantized dimensions of the schema's `MultiAxisQuantization`; None for other
+        quantizations.
     """
 
     scales: ConstantTensor | None
@@ -56,11 +56,11 @@ class Quantization:
     """Quantization by the formula `real = scale * (integer - zero_point)`.
 
     Attributes:
-      scale, zero_point: One value for the tensor, or one value for each index of
-        `quantized_dimension`.
-      min, max: Range of values seen in training; empty if the file has no range.
-      blockwise: Block-wise quantization; `scale` is then empty.
-      custom: Bytes of a quantization that the schema does not know; None for all others.
+      scale, zero_point: One value for the whole tensor, or one value for each index along `quantized_dimension`.
+      min, max: Smallest and largest real values that occurred in training; empty if the file does not contain
+        them.
+      blockwise: Block-wise quantization of the tensor, in which case `scale` is empty; None for other tensors.
+      custom: Bytes of a custom quantization that the schema does not define; None for other quantizations.
     """
 
     scale: Sequence[float] = ()

@@ -1,6 +1,6 @@
-"""Quotes a model's names for texts in a language: a terminal, a shell command, a table, a document.
+"""Quotes names from a model for output to a terminal, in a shell command, in Python or in Markdown.
 
-A model may come from anybody, and its names may contain any character.
+A model may come from an untrusted source, and its names may contain any character.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ _PLAIN = re.compile(r"[\w.:-]+(?: [\w.:-]+)*")
 
 
 def name_text(name: str) -> str:
-    """Returns a name on one line, with escapes for characters that do not print."""
+    """Returns a name on one line, with escapes in place of characters that do not print."""
     return name if name.isprintable() else ascii(name)[1:-1]
 
 
 def continued(text: str) -> str:
-    """Returns a text whose further lines are indented, so that no line begins with a name from the text."""
+    """Indents all lines of a text except the first, so that a name in the text cannot look like a new message."""
     return text.replace("\n", "\n  ")
 
 
 def shell_word(text: str) -> str:
-    """Returns a text as one word of a bash command, on one line."""
+    """Quotes a text as one word of a bash command, on one line."""
     import shlex  # imported here, because most commands need no shell
 
     if text.isprintable():
@@ -34,12 +34,12 @@ def shell_word(text: str) -> str:
 
 
 def docstring_text(text: str) -> str:
-    """Returns a text for use inside a triple-quoted Python string."""
+    """Escapes a text for use inside a triple-quoted Python string."""
     return name_text(text).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def markdown_text(name: str) -> str:
-    """Returns a name for Markdown: unchanged, or as code if a character may be markup."""
+    """Returns a name for Markdown: as code if a character may be markup, otherwise unchanged."""
     return name if _PLAIN.fullmatch(name) else f"`{name_text(name).replace('`', '?')}`"
 
 

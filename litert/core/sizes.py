@@ -1,7 +1,7 @@
-"""Sizes that only a run knows: whole numbers, and expressions over dimensions of shapes.
+"""Sizes that may be known only at run time: whole numbers, or expressions of the dimensions of shapes.
 
-Compilers compute with symbolic sizes as with numbers; the executor puts in the actual shapes.
-Division truncates, as in C.
+Compilers compute with symbolic sizes as with numbers; at run time, the executor inserts the actual shapes.
+Division rounds toward zero, as in C.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 MOST = 2**62
-"""Largest value of a size: the sum of two sizes stays below the maximum of C's size_t."""
+"""Largest allowed size; the sum of two such sizes still fits into C's size_t."""
 
 
 class Expression:
-    """A symbolic size; arithmetic makes larger expressions and drops neutral operands."""
+    """A symbolic size; arithmetic operators make larger expressions, and omit neutral operands such as `* 1`."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Dimension(Expression):
-    """Dimension `index` of shape number `shape`."""
+    """The expression for dimension `index` of the shape with the number `shape`."""
 
     shape: int
     index: int
@@ -73,18 +73,18 @@ class Operation(Expression):
 
 Size: TypeAlias = int | Expression
 Shapes: TypeAlias = Callable[[int], Sequence[int]]
-"""A function that returns the dimensions of a shape by the shape's number."""
+"""Function that returns the dimensions of the shape with a given number."""
 
 
 def divide(lhs: Size, rhs: Size) -> Size:
-    """Returns the quotient, rounded towards zero; raises `ZeroDivisionError` for a number divided by zero."""
+    """Returns the quotient, rounded toward zero; raises `ZeroDivisionError` if the divisor is the number 0."""
     if isinstance(lhs, int) and isinstance(rhs, int):
         return _quotient(lhs, rhs)
     return lhs if rhs == 1 else Operation("/", lhs, rhs)
 
 
 def remainder(lhs: Size, rhs: Size) -> Size:
-    """Returns the remainder of `divide`, with the sign of `lhs`."""
+    """Returns the remainder of the division by `divide`; the remainder has the sign of `lhs`."""
     if isinstance(lhs, int) and isinstance(rhs, int):
         return lhs - _quotient(lhs, rhs) * rhs
     return Operation("%", lhs, rhs)
@@ -98,9 +98,9 @@ def minimum(lhs: Size, rhs: Size) -> Size:
 
 
 def broadcast(lhs: Size, rhs: Size) -> Size:
-    """Returns the size that two sizes broadcast to.
+    """Returns the size to which two sizes broadcast.
 
-    Numbers that are neither equal nor 1 raise `ValueError`.
+    Raises `ValueError` if two numbers are different and neither is 1.
     """
     if lhs == rhs or rhs == 1:
         return lhs
@@ -112,7 +112,7 @@ def broadcast(lhs: Size, rhs: Size) -> Size:
 
 
 def same(lhs: Size, rhs: Size) -> Size:
-    """Returns the common value of two sizes; raises `ValueError` for different numbers."""
+    """Returns the common value of two sizes; raises `ValueError` if they are different numbers."""
     if lhs == rhs:
         return lhs
     if isinstance(lhs, int) and isinstance(rhs, int):
@@ -124,7 +124,7 @@ ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": add, "-": sub, "*": mul, "/": divide, "%": remainder, "min": minimum, "broadcast": broadcast,
     "same": same,
 }  # fmt: skip
-"""Functions of the operators, for numbers and for symbolic sizes."""
+"""Functions that evaluate the operators of expressions."""
 
 
 def multiply(sizes: Sequence[Size]) -> Size:
@@ -133,7 +133,7 @@ def multiply(sizes: Sequence[Size]) -> Size:
 
 
 def shapes_in(size: Size) -> Iterator[Dimension]:
-    """Yields the dimensions that an expression uses."""
+    """Yields the shape dimensions that an expression uses."""
     if isinstance(size, Dimension):
         yield size
     elif isinstance(size, Operation):
@@ -142,11 +142,11 @@ def shapes_in(size: Size) -> Iterator[Dimension]:
 
 
 def evaluate(size: Size, shapes: Shapes, where: str, is_signed: bool = False) -> int:
-    """Returns a size's value for the given shapes; `where` names the size in messages.
+    """Returns a size's value for the given shapes; `where` is the size's name for error messages.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a zero divisor, a value above `MOST`, or a negative value
-        without `is_signed`.
+      LiteRtError: INVALID_ARGUMENT, if a divisor is zero, if the value is above `MOST`, or if it is negative and
+        `is_signed` is false.
     """
     if isinstance(size, int):
         return size
@@ -163,14 +163,14 @@ def evaluate(size: Size, shapes: Shapes, where: str, is_signed: bool = False) ->
 
 
 def find_largest(size: Size, bounds: Shapes) -> int:
-    """Returns an upper bound of a size, given the largest values of the dimensions in `bounds`.
+    """Returns an upper bound of a size; `bounds` contains the largest values of the dimensions.
 
-    The bound comes from interval arithmetic: the bound is never too small, and is too large only if
-    a formula uses a dimension twice.
+    The function uses interval arithmetic: the bound is never too small, and is too large only if the expression
+    uses a dimension twice.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the size has no value for any shape within the bounds, or
-        can exceed `MOST`.
+      LiteRtError: INVALID_ARGUMENT, if the size has no value for any shapes within the bounds, or if it can exceed
+        `MOST`.
     """
     where = f"the size within bounds: {size}"
     try:
@@ -200,7 +200,7 @@ def _quotient(lhs: int, rhs: int) -> int:
 
 
 def _interval(size: Size, bounds: Shapes) -> tuple[int, int]:
-    """Returns the smallest and the largest value, both included."""
+    """Returns the smallest and the largest value of a size."""
     if isinstance(size, Dimension):
         return 0, bounds(size.shape)[size.index]
     if not isinstance(size, Operation):
@@ -225,10 +225,10 @@ def _interval(size: Size, bounds: Shapes) -> tuple[int, int]:
 
 
 def _interval_of_remainder(lhs: tuple[int, int], rhs: tuple[int, int]) -> tuple[int, int]:
-    """Returns the remainder's bounds.
+    """Returns the smallest and the largest remainder.
 
-    Its sign is that of `lhs`, and its magnitude is at most that of `lhs` and less than that of
-    `rhs`.
+    A remainder has the sign of `lhs`. Its magnitude is not greater than the magnitude of `lhs`, and less than the
+    magnitude of `rhs`.
     """
     most = max(abs(rhs[0]), abs(rhs[1])) - 1
     if most < 0:

@@ -1,10 +1,10 @@
-"""Status codes, numbered as LiteRT's `LiteRtStatus` (litert/c/litert_common.h)."""
+"""Status codes, with the numbers of LiteRT's `LiteRtStatus` (litert/c/litert_common.h)."""
 
 from enum import IntEnum
 
 
 class Status(IntEnum):
-    """The result of a call; each group of 500 numbers says where the error arose."""
+    """The result of a call; each range of 500 numbers stands for the part of LiteRT where the error occurred."""
 
     OK = 0
     INVALID_ARGUMENT = 1

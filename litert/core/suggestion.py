@@ -1,4 +1,4 @@
-"""Guesses which known name a misspelt name means, for the hints of errors."""
+"""Finds the known name that is most similar to a misspelt name, for the hints of errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def closest_name(name: str, known: Iterable[str], similarity: float = 0.6) -> st
       similarity: The smallest similarity that counts: 0 for any two names, 1 for equal names only
         (the ratio of Python's difflib).
     """
-    from difflib import get_close_matches  # here: most names are right
+    from difflib import get_close_matches  # imported here, because most names are correct
 
     names = list(known)
     near = get_close_matches(name.casefold(), [other.casefold() for other in names], 1, similarity)

@@ -11,9 +11,8 @@ class Layout:
     """Dimensions and strides of a tensor in memory.
 
     Attributes:
-      dimensions: Sizes of the dimensions, outermost first; -1 for a size that only the run knows.
-      strides: Distances between elements, in elements, one for each dimension; None for row-major
-        order without gaps.
+      dimensions: Sizes of the dimensions, outermost first; -1 for a size that is known only at run time.
+      strides: Stride of each dimension, counted in elements; None for row-major order without gaps.
     """
 
     dimensions: tuple[int, ...]
@@ -47,15 +46,15 @@ class RankedTensorType:
 
     @property
     def num_elements(self) -> int:
-        """Returns the product of the dimensions, which must be known; 1 for rank 0."""
+        """Returns the number of elements, if all dimensions are known; 1 for a tensor of rank 0."""
         assert self.layout.is_static
         return prod(self.layout.dimensions)
 
     @property
     def size_bytes(self) -> int:
-        """Returns the number of bytes that the tensor takes without gaps.
+        """Returns the number of bytes that the tensor takes in row-major order without gaps.
 
-        Elements under 8 bits are packed, and the last byte is padded.
+        Elements of less than 8 bits are packed into bytes, and the last byte is padded.
         """
         return (self.num_elements * self.element_type.bits + 7) // 8
 

@@ -1,7 +1,7 @@
-"""Records spans of time: measurements of the compiler, the runtime, dispatch tables and devices.
+"""Records how long activities of the compiler, the runtime, dispatch tables and devices take, as spans of time.
 
-Code records spans with `span`, `add` or `add_later`, which do nothing without an active recording.
-All times come from `time.perf_counter_ns`, which is the same clock in all processes of a machine.
+Code records spans with `span`, `add` or `add_later`; these functions do nothing if no recording is active.
+All times come from `time.perf_counter_ns`, which has the same clock in all processes of a machine.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ class SpanKind(str, Enum):
     TRANSFER = "transfer"  # between the host's memory and the device's
     WAIT = "wait"  # for the device, or for a lock
     HOST = "host"  # of an NPU call: the host's own work, such as enqueueing tasks
-    INVOKE = "invoke"  # of an NPU call: time in the vendor's function that it tells nothing of
+    INVOKE = "invoke"  # of an NPU call: time in the vendor's function that no other span covers
     CPU_OP = "cpu_op"
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of time that one thread or queue spent on one activity.
+    """A span of time that a thread or queue spent on an activity.
 
     Attributes:
-      kind: Kind of the activity.
-      name: Name of the pass, op or kernel.
-      start_ns: Start time by `time.perf_counter_ns`, in nanoseconds; times of a device's clock are
+      kind: Kind of the activity that took the time.
+      name: Name of the activity: of a pass, an op or a kernel.
+      start_ns: Start time on the clock of `time.perf_counter_ns`, in nanoseconds; times from a device's clock are
         converted.
-      duration_ns: Duration in nanoseconds.
-      track: Name of the thread or queue; a timeline draws one line for each track. Spans of one
-        track are nested or follow each other.
-      details: Further facts: sizes in bytes, the op's position, the call's name.
+      duration_ns: Duration of the span, in nanoseconds.
+      track: Name of the thread or queue; a timeline draws one line for each track. Two spans of the same track are
+        nested or do not overlap.
+      details: Further values, such as sizes in bytes, the position of the op, or the name of the NPU call.
     """
 
     kind: SpanKind
@@ -62,21 +62,21 @@ class Span:
 
 
 class Recording:
-    """The spans that were recorded while the recording was active."""
+    """A recording: collects spans while it is active."""
 
     __slots__ = ("_has_ended", "_later", "_measured", "_spans", "_thread")
 
     def __init__(self, thread: int | None) -> None:
-        """Starts without spans; `thread` is the thread whose spans are recorded, None for all threads."""
+        """Makes an empty recording of the spans of one thread, or of all threads if `thread` is None."""
         self._has_ended = False
         self._thread = thread
         self._spans: list[Span] = []
-        self._measured: list[tuple[Any, ...]] = []  # spans to be: those take longer to make
+        self._measured: list[tuple[Any, ...]] = []  # not spans yet, which take longer to make
         self._later: list[Callable[[], Iterable[Span]]] = []
 
     @property
     def spans(self) -> Sequence[Span]:
-        """Returns all spans so far by start time; of spans with the same start, the longest comes first."""
+        """Returns all spans so far by start time; among spans with the same start, longer spans come first."""
         while self._later:
             self._spans += self._later.pop()()
         while self._measured:
@@ -85,7 +85,7 @@ class Recording:
         return self._spans
 
     def take_plain(self) -> Sequence[Sequence[Any]]:
-        """Removes and returns the spans as plain data for JSON; another process passes the data to `take_in`."""
+        """Removes all spans and returns them as plain data for JSON; another process passes these to `take_in`."""
         taken, self._spans = self.spans, []
         return [
             [s.kind.value, s.name, s.start_ns, s.duration_ns, s.track, dict(s.details)]
@@ -96,23 +96,24 @@ class Recording:
 _MAIN = threading.main_thread().name
 
 RECORDINGS: list[Recording] = []
-"""The active recordings. A check for any recording takes 10 ns, `is_recording` 50 ns, and `span` 200 ns.
+"""The active recordings. A check whether this list is empty takes 10 ns, a call of `is_recording` 50 ns, and a
+call of `span` 200 ns.
 
-Code that runs often looks here first, and then calls `is_recording`: the active recording may be
-for another thread.
+Code that runs often first checks whether this list is empty. Only then does the code call `is_recording`, because
+the active recording may be for another thread.
 """
 
 _lock = threading.Lock()
 
 
 def is_recording() -> bool:
-    """Returns whether a recording of this thread is active; otherwise, code can skip costly measurements."""
+    """Returns whether a recording of this thread is active; if not, code can skip costly measurements."""
     return bool(RECORDINGS) and bool(_takers())
 
 
 @contextmanager
 def record(*, own_thread: bool = False) -> Iterator[Recording]:
-    """Records the spans of all threads, or of this thread alone, while the block runs; recordings may overlap."""
+    """Records the spans of all threads, or only of this thread, in the `with` block; recordings may overlap."""
     recording = Recording(threading.get_ident() if own_thread else None)
     RECORDINGS.append(recording)
     try:
@@ -120,13 +121,13 @@ def record(*, own_thread: bool = False) -> Iterator[Recording]:
     finally:
         with _lock:
             recording._has_ended = True
-            if recording in RECORDINGS:  # not where another thread has paused it
+            if recording in RECORDINGS:  # false if another thread has paused the recording
                 RECORDINGS.remove(recording)
 
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Pauses the recordings of this thread while the block runs, which measures by itself."""
+    """Pauses the recordings of this thread in the `with` block, for code that makes its own measurements."""
     with _lock:
         active = _takers()
         RECORDINGS[:] = [recording for recording in RECORDINGS if recording not in active]
@@ -138,14 +139,14 @@ def paused() -> Iterator[None]:
 
 
 def take_in(plain: Iterable[Sequence[Any]], process: str) -> None:
-    """Adds spans that `Recording.take_plain` returned in another process; track names get a prefix."""
+    """Adds spans that `Recording.take_plain` returned in another process; prefixes track names with `process`."""
     for kind, name, start_ns, duration_ns, track, details in plain:
         where = process if track == _MAIN else f"{process}: {track}"
         add(Span(SpanKind(kind), name, start_ns, duration_ns, where, details))
 
 
 def span(kind: SpanKind, name: str, **details: str | int | float) -> AbstractContextManager[None]:
-    """Records a block as a span of this thread's track, even if the block raises an exception."""
+    """Records the `with` block as a span on this thread's track, even if the block raises an exception."""
     if RECORDINGS:
         takers = _takers()
         if takers:
@@ -154,7 +155,7 @@ def span(kind: SpanKind, name: str, **details: str | int | float) -> AbstractCon
 
 
 def measured(kind: SpanKind, name: str) -> Callable[[_Function], _Function]:
-    """Records each call of a function as a span."""
+    """A decorator that records each call of a function as a span."""
 
     def decorate(function: _Function) -> _Function:
         @wraps(function)
@@ -168,18 +169,18 @@ def measured(kind: SpanKind, name: str) -> Callable[[_Function], _Function]:
 
 
 def add(one: Span) -> None:
-    """Adds a span that was measured by other means, such as a device's clock."""
+    """Adds a span that other code has measured, for example with a device's clock."""
     for recording in _takers():
         recording._spans.append(one)
 
 
 def add_later(make: Callable[[], Iterable[Span]]) -> Callable[[], Sequence[Span]]:
-    """Adds spans that take time to collect.
+    """Adds spans that a function collects later, because the collection takes time.
 
-    The collection is not part of the measurement: `make` is called when the spans are read.
+    The time of the collection is not measured: `make` is called when the spans are read.
 
     Returns:
-      Returns `make` as a function that runs once, for other readers of the spans.
+      A function that calls `make` only once and then returns the same spans, for other readers of the spans.
     """
     once = _Once(make)
     for recording in _takers():
@@ -188,15 +189,15 @@ def add_later(make: Callable[[], Iterable[Span]]) -> Callable[[], Sequence[Span]
 
 
 def _takers() -> Sequence[Recording]:
-    """Returns the recordings that take this thread's spans."""
+    """Returns the active recordings that record spans of this thread."""
     thread = threading.get_ident()
     return [
         r for r in tuple(RECORDINGS) if r._thread is None or r._thread == thread
-    ]  # threads end theirs
+    ]  # a copy, because other threads end their recordings
 
 
 class _Once:
-    """Calls a function once and returns the same result each time; cheaper to make than `functools.cache`."""
+    """Calls a function only once, and caches the result; cheaper to make than a `functools.cache`."""
 
     __slots__ = ("_made", "_make")
 
@@ -211,7 +212,7 @@ class _Once:
 
 
 class _Measured:
-    """Adds the span of a block to recordings."""
+    """Context manager that adds the span of its block to recordings."""
 
     __slots__ = ("_details", "_kind", "_name", "_start_ns", "_takers")
 

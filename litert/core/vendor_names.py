@@ -1,6 +1,7 @@
-"""Names of a vendor.
+"""Converts between the different forms of a vendor's name.
 
-Stamps and entry points use the manufacturer's name; files, directories and flags use variants.
+Stamps and entry points contain the manufacturer's name; files, directories and flags contain variants of this
+name.
 """
 
 from __future__ import annotations
@@ -9,36 +10,36 @@ import re
 from collections.abc import Mapping
 
 STOCK_NAMES = {"Google": "google_tensor"}
-"""Names that stock LiteRT uses for a manufacturer in directories and flags, where the letters differ."""
+"""Manufacturers whose names in stock LiteRT's directories and flags have other letters, with these names."""
 
 
 def plain_name(name: str) -> str:
-    """Returns a vendor's name in the common form of flags, files and directories.
+    """Converts a vendor's name to the form that flags, files and directories have in common.
 
-    The common form is lower case, without `_` and `-`.
+    This form is in lower case, without `_` and `-`.
     """
     plain = _letters(name)
     return next((_letters(m) for m, s in STOCK_NAMES.items() if _letters(s) == plain), plain)
 
 
 def is_option_of(manufacturer: str, option: str) -> bool:
-    """Returns whether an option belongs to a manufacturer.
+    """Returns whether an option belongs to a manufacturer's plugin.
 
-    `intel_openvino_graph_backends` belongs to IntelOpenVINO.
+    For example, the option `intel_openvino_graph_backends` belongs to the manufacturer IntelOpenVINO.
     """
     return bool(option_prefix(manufacturer, option))
 
 
 def options_of(manufacturer: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Selects a manufacturer's options from the options of several manufacturers."""
+    """Selects the options of one manufacturer from the options of several manufacturers."""
     return {n: value for n, value in options.items() if is_option_of(manufacturer, n)}
 
 
 def option_prefix(manufacturer: str, option: str) -> str:
-    """Returns the part of an option's name that names the manufacturer, as spelled there; "" if there is none.
+    """Returns the leading part of an option's name that is the manufacturer's name; "" if there is none.
 
-    Examples are `intel_openvino` in `intel_openvino_graph_backends`, in any case, and either
-    `google` or `google_tensor` for `Google`.
+    For example, the part is `intel_openvino` in `intel_openvino_graph_backends`. For `Google`, the part may be
+    `google` or `google_tensor`. The comparison ignores case.
     """
     plain = plain_name(manufacturer)
     others = [_letters(stock) for m, stock in STOCK_NAMES.items() if _letters(m) == plain]

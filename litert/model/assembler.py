@@ -1,8 +1,8 @@
 """Builds a flatbuffer from its end to its start, so that the target of each offset exists before the offset.
 
-An address is the distance from the end of the flatbuffer: an object with address 64 begins 64 bytes
-before the end. The end is a multiple of 64, because data that this module does not assemble follow;
-addresses of these data are negative.
+An object's address is its distance from the end of the flatbuffer: an object with address 64 begins 64 bytes
+before the end. Data that other modules write may follow the flatbuffer, and the addresses of these data are
+negative. The size of the flatbuffer is therefore a multiple of 64.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 ALIGNMENT = 64
 BYTES_ALIGNMENT = 16
-"""Largest alignment of byte vectors, which may hold any data: constants, C structs."""
+"""Alignment of all byte vectors, in bytes: enough for any data in a byte vector, such as a C struct."""
 
 _i32 = struct.Struct("<i").pack
 _u32 = struct.Struct("<I").pack
@@ -21,14 +21,14 @@ _INT_VECTORS = [struct.Struct(f"<I{count}i").pack for count in range(9)]
 
 
 class TableLayout(NamedTuple):
-    """The layout of tables with the same fields: the offset to the vtable, other offsets, scalars.
+    """The layout of tables that have the same fields: the offset to the vtable, then other offsets and scalars.
 
     Attributes:
       pack: Function that packs the whole table.
-      places: Positions of the offsets, in bytes from the start of the table.
-      scalar_places: Positions of the scalars, in bytes from the start of the table.
+      places: Positions of the table's offset fields, in bytes from the start of the table.
+      scalar_places: Positions of the table's scalar fields, in bytes from the start of the table.
       size: Size of the table, in bytes.
-      alignment: Alignment of the table that aligns all its fields, in bytes.
+      alignment: Alignment that the table needs so that all its fields are aligned, in bytes.
       vtable: Address of the vtable.
     """
 
@@ -44,7 +44,7 @@ class Assembler:
     """A flatbuffer under construction.
 
     Attributes:
-      size: Number of bytes so far, which is the address of the last object.
+      size: Number of bytes added so far, which is also the address of the last object.
     """
 
     __slots__ = ("_chunks", "_int_vectors", "_layouts", "_vtables", "size")
@@ -57,7 +57,7 @@ class Assembler:
         self._int_vectors: dict[tuple[int, ...], int] = {}
 
     def add(self, data: bytes, alignment: int = 4, lead: int = 0) -> int:
-        """Adds bytes and returns their address; the byte at index `lead` is aligned."""
+        """Adds bytes and returns their address, which is chosen so that the byte at index `lead` is aligned."""
         size = self.size + len(data)
         padding = (lead - size) % alignment
         self._chunks.append(data + bytes(padding) if padding else data)
@@ -89,7 +89,7 @@ class Assembler:
         return size
 
     def shared_int_vector(self, numbers: tuple[int, ...]) -> int:
-        """Adds a vector of 32-bit integers, or reuses an equal vector: most shapes occur many times."""
+        """Adds a vector of 32-bit integers, or reuses an equal vector, because most shapes occur many times."""
         address = self._int_vectors.get(numbers)
         if address is None:
             address = self._int_vectors[numbers] = self.int_vector(numbers)
@@ -116,7 +116,7 @@ class Assembler:
     def layout(self, offsets: tuple[int, ...], scalars: tuple[tuple[int, str], ...]) -> TableLayout:
         """Returns the layout of a table with offsets in some slots, and scalars with `struct` codes in others.
 
-        The table is smallest if larger scalars come first.
+        The table has no padding between its fields if the caller lists larger scalars first.
         """
         found = self._layouts.get((offsets, scalars))
         if found is not None:
@@ -147,7 +147,7 @@ class Assembler:
         return made
 
     def pack(self, layout: TableLayout, targets: Sequence[int], *scalars: Any) -> int:
-        """Adds a table, from the addresses that its offsets point at, and its scalars."""
+        """Adds a table with this layout; `targets` are the addresses to which the table's offsets point."""
         pack, places, _, size, alignment, vtable = layout
         address = self.size + size
         if alignment > 4:
@@ -161,7 +161,7 @@ class Assembler:
     def table(
         self, offsets: Sequence[tuple[int, int]], scalars: Sequence[tuple[int, str, Any]] = ()
     ) -> int:
-        """Adds a table: offsets by slot, as target addresses; scalars by slot, with their `struct` codes."""
+        """Adds a table from (slot, target address) pairs and from (slot, `struct` code, value) scalars."""
         layout = self.layout(
             tuple([slot for slot, _ in offsets]), tuple([(slot, code) for slot, code, _ in scalars])
         )
@@ -172,8 +172,8 @@ class Assembler:
 
         Args:
           vtable: Address of the table's vtable in this flatbuffer.
-          body: Bytes of the table without the offset to its vtable; a multiple of 4 bytes.
-          position: Position of the table in the other flatbuffer, a multiple of 4, in bytes.
+          body: Bytes of the table without the offset to its vtable; their number is a multiple of 4.
+          position: Position of the table in the other flatbuffer, in bytes; a multiple of 4.
           alignment: Alignment of the table's largest field, in bytes; the copy keeps the alignment
             of all fields.
         """
@@ -186,9 +186,9 @@ class Assembler:
     def finish(
         self, root: int, identifier: bytes, alignment: int = ALIGNMENT, reserved: bytes = b""
     ) -> bytearray:
-        """Returns the whole flatbuffer, padded to a multiple of an alignment.
+        """Returns the whole flatbuffer, whose size is padded to a multiple of `alignment`.
 
-        `reserved` follows the identifier.
+        The bytes `reserved` are placed after the file identifier.
         """
         size = self.size + 8 + len(reserved)
         padding = -size % alignment

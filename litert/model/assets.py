@@ -1,8 +1,8 @@
-"""Assets in a model: the user's file for each custom op, and the companion files that an asset names.
+"""Stores assets in a model: the user's file for each custom op, and the companion files to which an asset refers.
 
-The metadata hold each file byte for byte: `litert_npu_asset_<op>` holds an op's asset (the custom
-op assets guide, section 2), and `litert_npu_asset_<op>/<relative path>` holds a companion of the
-asset.
+The model's metadata hold an unchanged copy of each file. The key `litert_npu_asset_<op>` holds an op's asset (the
+custom op assets guide, section 2), and the key `litert_npu_asset_<op>/<relative path>` holds a companion file of
+the asset.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ ASSET_KEY_PREFIX = "litert_npu_asset_"
 
 
 class Asset(NamedTuple):
-    """An asset or companion file in a model.
+    """An asset or a companion file of an asset, stored in a model.
 
     Attributes:
       op_name: Custom code of the ops that the asset implements.
-      companion_path: Path of the companion relative to the asset's directory, with `/`; "" for the
-        asset itself.
+      companion_path: Path of the companion file relative to the asset's directory, with `/` as separator; "" for
+        the asset itself.
       blob: Bytes of the file.
     """
 
@@ -34,26 +34,27 @@ class Asset(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name that `register_asset` of the dispatch table gets: `<op>`, or `<op>/<relative path>`."""
+        """The file's name for the dispatch table's `register_asset`: `<op>`, or `<op>/<relative path>`."""
         return f"{self.op_name}/{self.companion_path}" if self.companion_path else self.op_name
 
 
 def check_op_name(op_name: str) -> None:
-    """Raises INVALID_TOOL_CONFIG if a custom op's name cannot be a part of a metadata key."""
+    """Raises INVALID_TOOL_CONFIG if a custom op's name cannot be part of a metadata key."""
     if not op_name or "\0" in op_name:
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
             f"{op_name!r} is not a valid name of a custom op",
-            hint="Give the op's custom code; `litert-npu inspect` lists the custom codes of a model.",
+            hint="Give the op's custom code; `litert-npu inspect` lists the custom codes of a "
+            "model.",
         )
 
 
 def check_companion_path(path: str, where: str = "") -> None:
-    """Checks that a companion lies in or below the asset's directory, and that its path is in the normal form.
+    """Checks that a companion file lies in or below the asset's directory, and that its path is normalized.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for an absolute path, a path with `..`, `.` or an empty part, a
-        backslash or a zero byte, or a Windows drive.
+      LiteRtError: INVALID_ARGUMENT, if the path is absolute, has an empty part or a part `.` or `..`, or contains
+        a backslash, a zero byte or a Windows drive.
     """
     parts = path.split("/")  # an absolute path has an empty first part
     if (
@@ -63,18 +64,19 @@ def check_companion_path(path: str, where: str = "") -> None:
     ):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the companion path {path!r} is not a plain relative path",
+            f"the companion file's path {path!r} is not a plain relative path",
             where,
-            "Put the file in the asset's folder or below it, and name it with '/'.",
+            "Put the companion file into the asset's folder or a folder below it, and separate "
+            "folders by '/'.",
         )
 
 
 def set_assets(model: Model, assets: Sequence[Asset]) -> None:
-    """Stores assets in a model, in this order; they replace all assets of the model.
+    """Stores assets in a model, in the given order; the new assets replace all old assets of the model.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG or INVALID_ARGUMENT, for an invalid name or path;
-        ALREADY_EXISTS, if two assets have the same key, such as companion `b` of op `a` and the
+      LiteRtError: INVALID_TOOL_CONFIG, for an invalid op name; INVALID_ARGUMENT, for an invalid path;
+        ALREADY_EXISTS, if two files have the same metadata key, such as the companion file `b` of op `a` and the
         asset of an op named `a/b`.
     """
     seen: dict[str, Asset] = {}
@@ -87,7 +89,7 @@ def set_assets(model: Model, assets: Sequence[Asset]) -> None:
             raise LiteRtError(
                 Status.ALREADY_EXISTS,
                 f"{_describe(other)} and {_describe(asset)} have the same name '{asset.name}'",
-                hint="Rename the companion's file or folder.",
+                hint="Rename the companion file or its folder.",
             )
     if any(entry.name.startswith(ASSET_KEY_PREFIX) for entry in model.metadata):
         model.metadata = [e for e in model.metadata if not e.name.startswith(ASSET_KEY_PREFIX)]
@@ -96,9 +98,9 @@ def set_assets(model: Model, assets: Sequence[Asset]) -> None:
 
 
 def read_assets(model: Model) -> Sequence[Asset]:
-    """Returns a model's assets; each asset comes before its companions.
+    """Returns a model's assets and companion files; each asset comes before its companion files.
 
-    If a key occurs twice, the first entry counts, as for all readers of metadata.
+    If a metadata key occurs twice, only the first entry with this key is read.
     """
     blobs: dict[str, Blob] = {}
     for entry in model.metadata:
@@ -109,10 +111,10 @@ def read_assets(model: Model) -> Sequence[Asset]:
 
 
 def name_assets(blobs: Mapping[str, Blob]) -> Sequence[Asset]:
-    """Returns assets and companions from files by name; each asset comes before its companions.
+    """Sorts files into assets and companion files by file name; each asset comes before its companion files.
 
-    A name with a slash names a companion of an asset if the part before one of its slashes is that asset's name;
-    otherwise, the whole name is an op's name.
+    A file is a companion file if the part of its name before a slash is the name of another file, the asset. Any
+    other file is the asset of the op with the file's whole name.
     """
     owners = {name: _owner(name, blobs) for name in blobs}
     place = {name: index for index, name in enumerate(blobs)}
@@ -121,7 +123,7 @@ def name_assets(blobs: Mapping[str, Blob]) -> Sequence[Asset]:
 
 
 def _owner(name: str, names: Mapping[str, Blob]) -> str:
-    """Returns the op that an asset's name belongs to: the shortest leading part of the name that is an asset."""
+    """Returns the name of a file's asset: the shortest leading part of the file name that names another file."""
     starts = (name[:place] for place, letter in enumerate(name) if letter == "/")
     return next((start for start in starts if start in names), name)
 

@@ -1,6 +1,6 @@
-"""Writes files that appear only when complete: under a temporary name beside their target, then renamed.
+"""Writes files atomically: a file has a temporary name in the target's directory until the file is complete.
 
-Also makes output directories.
+This module also makes output directories and temporary directories.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _FOR_ALL = 0o666
 
 
 def check_place(path: str) -> None:
-    """Refuses an output path whose parent directory does not exist: the path is more likely mistyped than meant.
+    """Refuses an output path without an existing parent directory, because the path is probably mistyped.
 
     Raises:
-      LiteRtError: NOT_FOUND.
+      LiteRtError: NOT_FOUND, if the parent directory does not exist.
     """
     folder = os.path.dirname(path.rstrip(os.sep)) or (
         os.sep if path.startswith(os.sep) else os.curdir
@@ -39,15 +39,15 @@ def check_place(path: str) -> None:
             Status.NOT_FOUND,
             "the directory of the output does not exist",
             folder,
-            "Make it, or write elsewhere.",
+            "Make the directory, or give another path for the output.",
         )
 
 
 def make_folder(path: str) -> None:
-    """Makes a directory, unless it exists; its parent must exist.
+    """Makes a directory unless the directory exists; the parent directory must exist.
 
     Raises:
-      LiteRtError: NOT_FOUND, if the parent does not exist; FILE_IO.
+      LiteRtError: NOT_FOUND, if the parent directory does not exist; FILE_IO, if the directory cannot be made.
     """
     check_place(path)
     try:
@@ -60,23 +60,21 @@ def make_folder(path: str) -> None:
 def open_atomic(path: str, permissions: int | None = None) -> Iterator[int]:
     """Opens a new file for writing.
 
-    The file replaces the target after the block succeeds and all bytes are on the disk.
-
-    The old file stays until then; an error leaves no partial file. Other users get no more
-    permissions than for the old file and for the input files. Temporary files that killed processes
-    left behind are removed, too.
+    When the `with` block succeeds and all bytes are on the disk, the new file replaces the old file. An error
+    leaves the old file unchanged, and no partial file. Other users get only permissions that they also have for
+    the old file and the input files. The function also removes temporary files of killed processes.
 
     Args:
-      path: Path of the target file. A symbolic link of the same user stays, and its target is
-        written; another user's link is replaced.
-      permissions: Permissions of the file if they do not depend on its inputs.
+      path: Path of the target file. If the path is a symbolic link that this user made, the link's target is
+        written; another user's link is replaced by the file.
+      permissions: Permissions of the new file; by default, they depend on the permissions of the input files.
 
     Yields:
       File descriptor of the open file.
 
     Raises:
-      LiteRtError: FILE_IO, also for an OSError in the block; INVALID_ARGUMENT, if the path cannot
-        be a file; NOT_FOUND, if the parent directory does not exist.
+      LiteRtError: FILE_IO, if writing fails or the `with` block raises an OSError; INVALID_ARGUMENT, if the path
+        cannot be a file; NOT_FOUND, if the parent directory does not exist.
     """
     check_place(path)
     most = output_permissions() if permissions is None else permissions
@@ -115,7 +113,7 @@ def open_atomic(path: str, permissions: int | None = None) -> Iterator[int]:
 
 
 def remove_left_overs(folder: str, names: str) -> None:
-    """Removes files of killed processes whose names match a regular expression."""
+    """Removes temporary files that killed processes left, if the files' names match a regular expression."""
     left_over = re.compile(rf"\.(?:{names}){_RANDOM_END}")
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
@@ -125,17 +123,17 @@ def remove_left_overs(folder: str, names: str) -> None:
 
 @contextmanager
 def folder_beside(path: str) -> Iterator[str]:
-    """Makes a temporary directory for the block, beside a file or a directory.
+    """Makes a temporary directory for a `with` block, in the directory that contains `path`.
 
-    The directory of a killed process is removed when the next process makes a directory beside the
-    same file, or writes this file.
+    If the process is killed, the next process that makes such a directory for the same path, or writes the file at
+    this path, removes the directory.
 
     Raises:
       OSError: The directory cannot be made.
     """
     from shutil import (
         rmtree,
-    )  # here: most commands make no folder; an interpreter that ends imports nothing
+    )  # here, as most commands make no directory; an interpreter that exits cannot import
 
     made, fd = _make_folder_beside(path)
     try:
@@ -147,8 +145,8 @@ def folder_beside(path: str) -> Iterator[str]:
 
 
 def remove_folder(path: str) -> None:
-    """Removes a directory with its contents as far as the system allows; failed removals are tried again."""
-    from shutil import rmtree  # here: as above
+    """Removes a directory with its contents as far as the system allows; retries failed removals."""
+    from shutil import rmtree  # imported here for the same reason as above
 
     _remove_folder(path, rmtree)
 
@@ -160,7 +158,7 @@ def _remove_folder(path: str, rmtree: Callable[..., None]) -> None:
 
 
 def make_temporary_folder() -> str:
-    """Makes a directory until this process ends; after a killed process, the next process removes the directory.
+    """Makes a directory that is removed when this process ends or, if it is killed, by the next process.
 
     Raises:
       OSError: The directory cannot be made.
@@ -171,9 +169,9 @@ def make_temporary_folder() -> str:
 
 @contextmanager
 def temporary_folder() -> Iterator[str]:
-    """Makes a temporary directory for the block, in the system's place for temporary files.
+    """Makes a temporary directory for a `with` block, in the system's directory for temporary files.
 
-    The next process that makes such a directory removes the directories of killed processes.
+    The next process that makes a temporary directory also removes the directories of killed processes.
 
     Raises:
       OSError: The directory cannot be made.
@@ -184,7 +182,7 @@ def temporary_folder() -> Iterator[str]:
 
 @contextmanager
 def temporary_file(name: str) -> Iterator[BinaryIO]:
-    """Makes a file to write and read for the block, in a temporary directory of its own.
+    """Makes a temporary file for a `with` block, in a temporary directory that contains no other file.
 
     Raises:
       OSError: The file cannot be made.
@@ -194,7 +192,7 @@ def temporary_file(name: str) -> Iterator[BinaryIO]:
 
 
 def _temporary_path() -> str:
-    """Returns a file name that does not exist, for directories beside it."""
+    """Returns a path at which no file exists; temporary directories are made in the same directory."""
     from tempfile import gettempdir  # imported here, because most commands make no directory
 
     return os.path.join(gettempdir(), "litert-npu")
@@ -213,7 +211,7 @@ def _make_folder_beside(path: str) -> tuple[str, int]:
 
 
 def _lock_folder(path: str) -> int | None:
-    """Locks a new directory; None if another process has removed it as a leftover."""
+    """Locks a new directory; returns None if another process has already removed the directory as a leftover."""
     with suppress(FileNotFoundError):
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         _lock(fd)
@@ -240,7 +238,7 @@ def _follow_own_links(path: str) -> str:
 
 
 def _mode(target: str, path: str) -> int | None:
-    """Returns the permissions to keep; None for a new file."""
+    """Returns the permissions of the old file, which the new file keeps; None if there is no old file."""
     try:
         found = os.lstat(target)
     except FileNotFoundError:
@@ -256,9 +254,9 @@ def _mode(target: str, path: str) -> int | None:
 
 
 def _create(beside: str, permissions: int) -> tuple[int, bool]:
-    """Returns a locked file, and whether the file has its name.
+    """Returns a locked new file, and whether the file already has a name.
 
-    A file without a name vanishes with its process.
+    A file without a name disappears when its process ends.
     """
     common = os.O_RDWR | os.O_CLOEXEC
     fd = -1
@@ -287,7 +285,7 @@ def _name_beside(target: str) -> str:
 
 
 def _sync(fd: int) -> None:
-    """Waits until a file is on its disk, if its file system supports that."""
+    """Waits until the bytes of a file are on the disk, if the file system supports waiting."""
     try:
         os.fsync(fd)
     except OSError as error:

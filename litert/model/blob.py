@@ -1,4 +1,4 @@
-"""Bytes in memory, or in a range of an open file that is mapped and never read as a whole."""
+"""Holds bytes in memory, or in a range of a memory-mapped file, of which only the used pages are read."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ ReadBytes = Callable[[int, int], bytes | memoryview]
 """A range of a file: offset and size, in bytes."""
 
 _READ_SIZE = 16 << 20
-"""Files up to this size are read into memory, so that another program may shorten them without harm."""
+"""Files up to this size are read into memory, so that another program may truncate the files without harm."""
 
 
 class MappedFile:
-    """A regular file that is open for reading: in memory if small, mapped if large; a context manager.
+    """A context manager for a regular file that is open for reading; only large files are mapped.
 
-    A program that shortens a large file crashes the processes that have mapped the file, where
-    `litert.core.mapped_files` does not guard the mapping: replace files, do not truncate them.
+    Do not truncate a large file that is mapped; rename a new file over the old file instead. Truncation crashes a
+    process that reads the lost bytes, unless `litert.core.mapped_files` guards the process.
 
     Attributes:
-      path: Path of the file, as the caller gave it.
-      view: View of the whole file.
-      data: Bytes of a small file.
+      path: Path of the file as given by the caller.
+      view: View of all bytes of the file.
+      data: Bytes of a small file; empty for a large file, which is mapped.
       fd: Descriptor of the open file, which `MappedFile` owns.
     """
 
@@ -42,8 +42,8 @@ class MappedFile:
           fd: Descriptor of the file, if the file is already open; this object takes ownership.
 
         Raises:
-          LiteRtError: NOT_FOUND; INVALID_ARGUMENT, if the path is not a regular file; FILE_IO;
-            MEMORY_ALLOCATION_FAILURE, for a small file.
+          LiteRtError: NOT_FOUND, if the file does not exist; INVALID_ARGUMENT, if the path is not a regular file;
+            FILE_IO, if reading fails; MEMORY_ALLOCATION_FAILURE, if a small file does not fit into memory.
         """
         self.path = os.fspath(path)
         self.data: bytes | None = None
@@ -71,7 +71,7 @@ class MappedFile:
             raise LiteRtError(Status.FILE_IO, what, self.path)
 
     def blob(self, offset: int = 0, size: int | None = None) -> Blob:
-        """Returns a range of the file; without a size, the range ends at the end of the file."""
+        """Returns a range of the file; the range ends at the end of the file if `size` is None."""
         end = self.size if size is None else offset + size
         if not 0 <= offset <= end <= self.size:
             raise LiteRtError(
@@ -87,12 +87,12 @@ class MappedFile:
         return not self._file.closed
 
     def release_pages(self) -> None:
-        """Lets the kernel reclaim the memory of pages that were read; the next access reads them again."""
+        """Lets the operating system reclaim the mapped file's pages; the next access reads these pages again."""
         if self._map is not None and hasattr(self._map, "madvise"):
             self._map.madvise(mmap.MADV_DONTNEED)
 
     def close(self) -> None:
-        """Closes the file. The mapping stays until the last view is gone."""
+        """Closes the file. The file stays mapped until the last view of its bytes is released."""
         with suppress(OSError):  # the data have been read
             self._file.close()
 
@@ -108,10 +108,10 @@ class Blob:
 
     Attributes:
       size: Number of bytes.
-      file, offset: File and position of the bytes, if they lie in a file; a writer then copies
-        inside the kernel.
-      base: Object that contains the bytes, from `offset` on: the file, or a whole model in memory;
-        None for separate bytes.
+      file, offset: File that contains the bytes, and their offset in the file; a writer copies these bytes inside
+        the operating system's kernel.
+      base: Object that contains the bytes from `offset` on: the file, or the bytes of a whole model in memory;
+        None if the bytes are not part of a larger object.
     """
 
     __slots__ = ("__weakref__", "_view", "base", "offset", "size")
@@ -126,7 +126,7 @@ class Blob:
 
     @classmethod
     def within(cls, base: MappedFile | memoryview, offset: int, size: int) -> Blob:
-        """Makes a blob of a range of `base`; the view is made on the first access."""
+        """Makes a blob from a range of `base`; the view of the bytes is made on first access."""
         blob = cls.__new__(cls)
         blob._view = None
         blob.base = base
@@ -149,7 +149,7 @@ class Blob:
         return self._view
 
     def part(self, offset: int, size: int) -> Blob:
-        """Returns a range of these bytes."""
+        """Returns a range of this blob's bytes as a blob."""
         return Blob(self.view[offset : offset + size], self.file, self.offset + offset)
 
     def __bytes__(self) -> bytes:

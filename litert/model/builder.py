@@ -1,4 +1,4 @@
-"""Builds a model from a few lines of Python, for programs, examples and tests.
+"""Builds models in a few lines of Python, for programs, examples and tests.
 
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 8, 8, 4))
@@ -57,14 +57,14 @@ class SubgraphBuilder:
         shape_signature: Sequence[int] | None = None,
         is_variable: bool = False,
     ) -> Tensor:
-        """Adds a tensor without data, which an op may write.
+        """Adds a tensor without data; an op may write this tensor.
 
         Args:
           name: Name of the tensor.
           element_type: An `ElementType`, its name, or a NumPy type.
-          shape: Shape of the tensor when the interpreter starts.
-          quantization: Quantization of the elements.
-          shape_signature: Shape with -1 for each dimension that is unknown until run time.
+          shape: Shape of the tensor before the first run; use 1 for a dimension that is unknown until run time.
+          quantization: Quantization of the tensor's elements.
+          shape_signature: Shape of the tensor with -1 for each dimension that is unknown until run time.
           is_variable: Whether the tensor keeps its value between runs.
 
         Raises:
@@ -75,7 +75,8 @@ class SubgraphBuilder:
                 Status.INVALID_ARGUMENT,
                 f"the shape {list(shape)} has a negative dimension",
                 f"tensor '{name}'",
-                "For an unknown dimension, write 1 in shape and -1 in shape_signature.",
+                "For a dimension that is unknown until run time, give 1 in shape and -1 in "
+                "shape_signature.",
             )
         tensor = Tensor(
             name, as_element_type(element_type), tuple(shape), self._model.buffers[0], quantization
@@ -95,7 +96,10 @@ class SubgraphBuilder:
         quantization: Quantization | None = None,
         shape_signature: Sequence[int] | None = None,
     ) -> Tensor:
-        """Adds a tensor that is the subgraph's next input. The arguments are those of `tensor`."""
+        """Adds a tensor that is the subgraph's next input.
+
+        The arguments are the same as for the method `tensor`.
+        """
         tensor = self.tensor(
             name, element_type, shape, quantization=quantization, shape_signature=shape_signature
         )
@@ -117,16 +121,16 @@ class SubgraphBuilder:
 
         Args:
           name: Name of the tensor.
-          data: An array, number, list or texts; or bytes in the file's order, which need a type and a shape; or
-            the buffer of another constant, which both tensors then share.
-          element_type: Type of the elements; the type of the data by default.
-          shape: Shape of the tensor; the shape of the data by default.
-          quantization: Quantization of the elements.
-          sparsity: The `SparsityParameters` table of a sparse tensor; `data` then has the stored values.
-          is_external: Whether the file stores the data behind the flatbuffer.
+          data: An array, a number, a list, or strings. Bytes must be in the file's format, and need an element
+            type and a shape. The buffer of another constant makes both tensors share the buffer.
+          element_type: Type of the tensor's elements; by default, the type of the data.
+          shape: Shape of the tensor; by default, the shape of the data.
+          quantization: Quantization of the tensor's elements.
+          sparsity: The `SparsityParameters` table of a sparse tensor; `data` then contains only the stored values.
+          is_external: Whether the file stores the tensor's data after the flatbuffer.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if data, type and shape do not fit together.
+          LiteRtError: INVALID_ARGUMENT, if the data do not have the given element type or shape.
         """
         if isinstance(data, Buffer):
             buffer, data = data, data.blob or Blob(b"")
@@ -142,7 +146,8 @@ class SubgraphBuilder:
                 or shape is None
             ):
                 raise LiteRtError(
-                    Status.INVALID_ARGUMENT, "a sparse constant needs bytes, a type and a shape"
+                    Status.INVALID_ARGUMENT,
+                    "a sparse constant needs its data as bytes, an element type and a shape",
                 )
             buffer.blob = data if isinstance(data, Blob) else Blob(data)
             tensor_type = RankedTensorType.of(as_element_type(element_type), tuple(shape))
@@ -167,24 +172,26 @@ class SubgraphBuilder:
         Args:
           name: Name of the operator in the schema, such as `CONV_2D`.
           inputs: Input tensors; None for an optional input that the op does not use.
-          outputs: For each output, `(name, element type, shape)` or a tensor from `tensor`.
+          outputs: For each output, a tuple `(name, element type, shape)`, or a tensor that the method `tensor` has
+            returned.
           version: Version of the operator.
-          options: Fields of the operator's options table, by their names in the schema. A name may stand for the
-            value of an enum (`padding="SAME"`), and a builder for the index of its subgraph.
+          options: Options of the op, by field name in the operator's options table in the schema. An enum's value
+            may be given by name (`padding="SAME"`), and a subgraph's index by the subgraph's builder.
 
         Returns:
           The output tensor of an op with one output; otherwise a tuple of all output tensors.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if the schema does not have the operator or an option, or a tensor belongs
-            to another subgraph.
+          LiteRtError: INVALID_ARGUMENT, if the schema lacks the operator or one of the options, or if a tensor
+            belongs to another subgraph.
         """
         code = BUILTIN_NUMBERS.get(name)
         if code is None:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"the schema has no operator '{name}'",
-                hint="Use a name of the schema's BuiltinOperator, or the method `custom` for a custom op.",
+                hint="Use the name of an operator in the schema's enum BuiltinOperator, or add a "
+                "custom op with the method `custom`.",
             )
         fields = {
             key: value.index if isinstance(value, SubgraphBuilder) else value
@@ -208,19 +215,19 @@ class SubgraphBuilder:
         """Adds a custom op.
 
         Args:
-          custom_code: Custom code, the name of the op.
-          inputs: Same as for `op`.
-          outputs: Same as for `op`.
-          options: A map, which becomes a FlexBuffer, or the bytes of a C struct.
+          custom_code: Custom code of the op, which is the op's name.
+          inputs: Same as for the method `op`.
+          outputs: Same as for the method `op`.
+          options: A map of options, which is encoded as a FlexBuffer, or the bytes of a C struct.
           version: Version of the op.
-          has_large_options: Whether the file stores the options behind the flatbuffer.
+          has_large_options: Whether the file stores the options after the flatbuffer.
 
         Returns:
-          Same as for `op`.
+          The same tensors as from the method `op`.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if a FlexBuffer cannot hold the options, or a tensor belongs to another
-            subgraph.
+          LiteRtError: INVALID_ARGUMENT, if a FlexBuffer cannot hold one of the options, or if a tensor belongs to
+            another subgraph.
         """
         data = write_flexbuffer_options(options) if isinstance(options, Mapping) else options
         op = self._add(self._model.operator_code(CUSTOM, custom_code, version), inputs, outputs)
@@ -230,7 +237,7 @@ class SubgraphBuilder:
         return _result(op)
 
     def output(self, *tensors: Tensor) -> None:
-        """Makes tensors the subgraph's next outputs."""
+        """Appends tensors to the subgraph's outputs."""
         self._check_own(tensors)
         self.graph.outputs.extend(tensors)
 
@@ -240,7 +247,10 @@ class SubgraphBuilder:
         inputs: Mapping[str, Tensor] | None = None,
         outputs: Mapping[str, Tensor] | None = None,
     ) -> None:
-        """Adds a signature that runs the subgraph. By default inputs and outputs have the names of the tensors."""
+        """Adds a signature that runs the subgraph.
+
+        By default, the signature names its inputs and outputs like their tensors.
+        """
         named_inputs = inputs or {tensor.name: tensor for tensor in self.graph.inputs}
         named_outputs = outputs or {tensor.name: tensor for tensor in self.graph.outputs}
         self._check_own([*named_inputs.values(), *named_outputs.values()])
@@ -260,7 +270,8 @@ class SubgraphBuilder:
             if tensor.producer or tensor.is_constant or tensor in self.graph.inputs:
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    f"tensor '{tensor.name}' is an input, a constant or another op's output already",
+                    f"tensor '{tensor.name}' cannot be an output of this op: it is already an "
+                    "input, a constant or another op's output",
                 )
         op = Op(code, inputs, made)
         self.graph.ops.append(op)
@@ -282,14 +293,16 @@ class SubgraphBuilder:
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
                     f"tensor '{tensor.name}' does not belong to subgraph '{self.graph.name}'",
-                    hint="Pass values between subgraphs as inputs and outputs of the op that calls a subgraph.",
+                    hint="To pass a tensor between subgraphs, make it an input or output of the "
+                    "op that calls the subgraph.",
                 )
 
 
 class ModelBuilder(SubgraphBuilder):
-    """Builds a model and its main subgraph, with all methods of `SubgraphBuilder`: `input`, `op`, `output`, ...
+    """Builds a model and its main subgraph; has all methods of `SubgraphBuilder`: `input`, `op`, `output`, ...
 
-    `subgraph` adds further subgraphs, which an IF or a WHILE can call. A model with one custom op:
+    The method `subgraph` adds further subgraphs, which ops such as IF and WHILE call. This example builds a model
+    with one custom op:
 
     ```python
     from litert.model.builder import ModelBuilder
@@ -309,7 +322,7 @@ class ModelBuilder(SubgraphBuilder):
         super().__init__(model, name)
 
     def subgraph(self, name: str) -> SubgraphBuilder:
-        """Adds a subgraph, and returns its builder."""
+        """Adds a subgraph to the model, and returns a builder for the new subgraph."""
         return SubgraphBuilder(self._model, name)
 
     def metadata(self, name: str, data: bytes) -> None:
@@ -317,7 +330,7 @@ class ModelBuilder(SubgraphBuilder):
         self._model.set_metadata(name, Blob(data))
 
     def build(self) -> Model:
-        """Returns the model. The builder must not be used afterwards."""
+        """Returns the model. Do not use the builder after this call."""
         return self._model
 
 

@@ -1,4 +1,4 @@
-"""Options tables of the builtin operators, which the schema does not assign, and the fields by name."""
+"""Maps each builtin operator to its options table in the schema, and reads and sets the options by field name."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _SHARED = {
     }.items()
     for op_name in op_names.split()
 }
-"""Options tables of the operators whose table has a different name."""
+"""The options table of each operator whose name differs from the name of its table."""
 
 BUILTIN_NUMBERS: Mapping[str, int] = {name: number for number, name in BUILTIN_OPERATORS.items()}
-"""The schema's number of each builtin operator, by name."""
+"""Maps the name of each builtin operator to the operator's number in the schema."""
 
 _OUTPUTS: Mapping[str, int | str] = {
     "NON_MAX_SUPPRESSION_V4": 2,
@@ -41,7 +41,7 @@ _OUTPUTS: Mapping[str, int | str] = {
     "UNIQUE": 2,
     "UNPACK": "num",
 }
-"""Number of outputs of an operator, or the option that gives this number; other operators have one output."""
+"""Number of an operator's outputs, or the option with this number; operators not in this table have one output."""
 
 _STRIDES = {"stride_w": 1, "stride_h": 1}
 _USUAL: Mapping[str, Mapping[str, Any]] = {
@@ -57,12 +57,12 @@ _USUAL: Mapping[str, Mapping[str, Any]] = {
     "SHAPE": {"out_type": "INT32"},
     "TRANSPOSE_CONV": _STRIDES,
 }
-"""Options of new ops whose default in the schema no kernel accepts."""
+"""Values for the options of new ops, where no kernel accepts the schema's default value."""
 
 
 @cache
 def find_options_type(op_name: str) -> tuple[str, str] | None:
-    """Returns the union and the table of an operator's options; None for an operator without options."""
+    """Returns the names of the union and the table with an operator's options; None if there are no options."""
     wanted = _SHARED.get(op_name, f"{op_name}Options").replace("_", "").lower()
     for union in ("BuiltinOptions", "BuiltinOptions2"):
         for table in UNIONS[union].values():
@@ -74,20 +74,20 @@ def find_options_type(op_name: str) -> tuple[str, str] | None:
 def make_builtin_options(
     op_name: str, fields: Mapping[str, Any]
 ) -> tuple[Table | None, Table | None]:
-    """Returns an operator's `builtin_options` and `builtin_options_2`, at most one of which is present.
+    """Returns values for an operator's fields `builtin_options` and `builtin_options_2`, one or both None.
 
-    The fields belong to the operator's options table; an enum's value is given as a number or a
+    `fields` maps the names of fields in the operator's options table to values; an enum's value is a number or a
     name.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the schema lacks a field or a name.
+      LiteRtError: INVALID_ARGUMENT, if the schema lacks a field, or the name of an enum's value.
     """
     found = find_options_type(op_name)
     if found is None:
         if fields:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{op_name} has no options, but {', '.join(fields)} was given",
+                f"{op_name} has no options, but values were given for {', '.join(fields)}",
             )
         return None, None
     union, type_name = found
@@ -97,9 +97,9 @@ def make_builtin_options(
 
 
 def read_builtin_options(op: Op) -> Mapping[str, FlexValue]:
-    """Returns a builtin op's options by their names in the schema: numbers, and vectors as tuples of numbers.
+    """Returns a builtin op's options by their names in the schema; a vector is a tuple of numbers.
 
-    Enums are numbers. Options that the file leaves out have the schema's default.
+    The value of an enum is returned as a number. An option that the file omits has the schema's default value.
     """
     options = _own_options(op)
     values: dict[str, FlexValue] = {}
@@ -113,18 +113,17 @@ def read_builtin_options(op: Op) -> Mapping[str, FlexValue]:
 
 
 def option_names(op: Op) -> Mapping[str, Field]:
-    """Returns the field names of a builtin op's options; empty for an op without options."""
+    """Returns the names of a builtin op's options; the result is empty if the op has no options."""
     options, found = _own_options(op), find_options_type(op.name)
     type_name = options.type_name if options else found[1] if found else None
     return table_schema(type_name).fields if type_name else {}
 
 
 def get_builtin_option(op: Op, name: str) -> Any:
-    """Returns one of a builtin op's options, or the schema's default if the file leaves the option out.
+    """Returns the value of an option of a builtin op, or the schema's default value if the file omits the option.
 
     Returns:
-      A number; a tuple of numbers; for an enum, the value's name in the schema; None for an absent
-      vector.
+      A number, or a tuple of numbers; for an enum, the name of the value in the schema; None for an absent vector.
     """
     options, field = _own_options(op), option_names(op)[name]
     return _readable(field, field.default if options is None else options.get(name))
@@ -140,7 +139,8 @@ def _readable(field: Field, value: Any) -> Any:
 def _own_options(op: Op) -> Table | None:
     """Returns an op's options.
 
-    None if the op has none, or has options of another operator, which stock LiteRT ignores.
+    The result is None if the op has no options, or has the options table of another operator, which stock LiteRT
+    ignores.
     """
     options, found = op.options or op.options_2, find_options_type(op.name)
     is_other = options is not None and found is not None and options.type_name != found[1]
@@ -148,12 +148,12 @@ def _own_options(op: Op) -> Table | None:
 
 
 def set_builtin_option(op: Op, name: str, value: Any) -> None:
-    """Sets one of a builtin op's options, in the form that `get_builtin_option` returns, or as an enum's number.
+    """Sets an option of a builtin op, in the form that `get_builtin_option` returns, or to an enum value's number.
 
-    Other options stay.
+    All other options of the op stay unchanged.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the field does not allow the value.
+      LiteRtError: INVALID_ARGUMENT, if the option does not allow the value.
     """
     options = _own_options(op)
     if options is None:
@@ -167,19 +167,19 @@ def set_builtin_option(op: Op, name: str, value: Any) -> None:
 
 
 def count_outputs(op_name: str, fields: Mapping[str, Any]) -> int:
-    """Returns the number of outputs of a builtin operator with these options."""
+    """Returns the number of outputs that a builtin operator has with these options."""
     found = _OUTPUTS.get(op_name, 1)
     return found if isinstance(found, int) else int(fields.get(found, 0))
 
 
 def usual_builtin_options(op_name: str) -> Mapping[str, Any]:
-    """Returns defaults for options whose schema default no kernel accepts, such as strides of 0."""
+    """Returns usual values for the options whose schema default no kernel accepts, such as strides of 0."""
     return _USUAL.get(op_name, {})
 
 
 @cache
 def default_builtin_options(op_name: str) -> Mapping[str, Any]:
-    """Returns the default options of a new op by name, in the form that `get_builtin_option` returns."""
+    """Returns the default options of a new op: a map from names to values such as `get_builtin_option` returns."""
     found = find_options_type(op_name)
     fields = table_schema(found[1]).fields if found else {}
     defaults = {name: _readable(field, field.default) for name, field in fields.items()}

@@ -1,17 +1,17 @@
-"""A container for byte code and its assets, for compilers whose output files have no place for assets.
+"""A container that stores byte code together with assets, for compilers that cannot write assets to their output.
 
-Stock LiteRT's compiler writes only a plugin's byte code, and no other data of the plugin. A Python
-plugin in stock LiteRT's compiler packs its byte code and the user's assets into a container, and
-the loader unpacks the container. All numbers are little-endian, and all offsets count from the
-start of the container:
+Stock LiteRT's compiler writes a plugin's byte code, but no other data of the plugin. A Python plugin in stock
+LiteRT's compiler therefore packs its byte code and the user's assets into a container, and the loader unpacks the
+container. The container has this format; all numbers are little-endian, and all offsets count from the start of
+the container:
 
     0   8 bytes   93 "LITNPU" 0A
     8   u32       version, 1
     12  u32       number of assets
     16  u64, u64  offset and size of the byte code
-    32  for each asset: u32 size of its op's name, u32 size of its companion path, u64 offset, u64 size
-        names and paths, in UTF-8, one behind the other
-        the byte code, then the data of each asset, each at a multiple of 64
+    32 for each asset: u32 size of the op's name, u32 size of the companion path, u64 offset, u64 size
+        the names and paths, in UTF-8, without gaps
+        the byte code, then the data of each asset, each at an offset that is a multiple of 64
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _ALIGNMENT = 64
 
 
 def is_container(module: Blob) -> bool:
-    """Returns whether a byte code module is a container, judging by its first bytes."""
+    """Returns whether the first bytes of a byte code module are those of a container."""
     return module.view[: len(_MAGIC)] == _MAGIC
 
 
 def pack(byte_code: Blob, assets: Sequence[Asset]) -> bytes:
-    """Makes a container of a module and its assets, whose names must differ; `unpack` keeps their order."""
+    """Makes a container from byte code and assets with unique names; `unpack` keeps the order of the assets."""
     names = [(a.op_name.encode(), a.companion_path.encode()) for a in assets]
     place = _HEADER.size + _ENTRY.size * len(assets) + sum(len(o) + len(c) for o, c in names)
     offsets: list[int] = []
@@ -57,15 +57,14 @@ def pack(byte_code: Blob, assets: Sequence[Asset]) -> bytes:
 
 
 def unpack(module: Blob, where: str = "") -> tuple[Blob, Sequence[Asset]]:
-    """Also accepts byte code in a separate file; the data are not copied.
+    """Unpacks byte code that may be a container, without copying the data.
 
     Returns:
-      Returns the byte code and its assets from a container; a module that is not a container is
-      returned unchanged.
+      The byte code and its assets; byte code that is not a container is returned unchanged, without assets.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, if the container is damaged; WRONG_VERSION, if the container
-        has another version.
+      LiteRtError: INVALID_FLATBUFFER, if the container is damaged; WRONG_VERSION, if the container has an unknown
+        version.
     """
     if not is_container(module):
         return module, ()
@@ -81,9 +80,9 @@ def unpack(module: Blob, where: str = "") -> tuple[Blob, Sequence[Asset]]:
 
 
 def carried_assets(model: Model, where: str = "") -> Sequence[Asset]:
-    """Returns the assets in the containers of a model's byte code; each name occurs once.
+    """Returns the assets from all containers in a model's byte code; assets with the same name are returned once.
 
-    The errors are those of `unpack`.
+    Raises the same errors as `unpack`.
     """
     found: dict[str, Asset] = {}
     for appended in model.byte_code:
@@ -103,7 +102,7 @@ def _unpack(module: Blob, where: str) -> tuple[Blob, Sequence[Asset]]:
             f"the byte code container has version {version}, but this reader takes version "
             f"{_VERSION}",
             where,
-            "Load the file with the project version that exported the compiler plugin.",
+            "Load the file with the version of this project that exported the compiler plugin.",
         )
     text = _HEADER.size + count * _ENTRY.size
     if text > module.size:

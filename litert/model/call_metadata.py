@@ -1,6 +1,6 @@
-"""Descriptions of a file's NPU calls as JSON, one metadata entry for each kind of description.
+"""Stores descriptions of a model's NPU calls as JSON; each kind of description has its own metadata entry.
 
-A run does not need the descriptions.
+The runtime does not need these descriptions to run the model.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from litert.model.blob import Blob
 from litert.model.graph import Model
 
 WHOLE_NUMBER = integer(0, 2**63 - 1)
-"""A count, a size in bytes, or a time in nanoseconds."""
+"""Codec for a count, a size in bytes, or a time in nanoseconds."""
 
 _VERSION = 1
 
@@ -25,25 +25,26 @@ _Call = TypeVar("_Call")
 
 
 class CallMetadata(Generic[_Call]):
-    """A metadata entry with a list of calls."""
+    """A metadata entry that describes a list of NPU calls."""
 
     def __init__(self, key: str, call: Codec[_Call]) -> None:
-        """Makes an entry for a metadata key; `call` is the codec for one call in the entry."""
+        """Makes a metadata entry for a key; `call` is the codec for the description of one NPU call."""
         self._key = key
         self._call = call
 
     def write(self, model: Model, calls: Sequence[_Call]) -> None:
-        """Stores descriptions of calls in a model; does nothing if there are no calls."""
+        """Stores descriptions of NPU calls in a model; does nothing if `calls` is empty."""
         if calls:
             document = {"version": _VERSION, "calls": [self._call.dump(call) for call in calls]}
             text = json.dumps(document, separators=(",", ":"))
             model.set_metadata(self._key, Blob(text.encode()))
 
     def read(self, model: Model, where: str = "") -> Sequence[_Call]:
-        """Returns the calls that a model describes; an empty list if the model lacks the entry.
+        """Returns a model's descriptions of NPU calls; the list is empty if the model lacks the metadata entry.
 
         Raises:
-          LiteRtError: INVALID_FLATBUFFER, for an entry that no writer writes; WRONG_VERSION.
+          LiteRtError: INVALID_FLATBUFFER, if the metadata entry is damaged; WRONG_VERSION, if the entry has an
+            unknown version.
         """
         blob = model.find_metadata(self._key)
         if blob is None:
@@ -58,7 +59,7 @@ class CallMetadata(Generic[_Call]):
 
 
 def find_format_mistake(value: object, kind: type[_Call], codec: Codec[_Call | None]) -> str:
-    """Returns the mistake in a vendor's description of a call, which may be None; "" if there is no mistake."""
+    """Returns the mistake in a vendor's description of an NPU call; "" if it has no mistake, or is None."""
     try:
         assert value is None or isinstance(value, kind)
         codec.read(JsonNode(codec.dump(value), "$", kind.__name__, Status.SERIALIZATION))

@@ -1,6 +1,6 @@
-"""Pauses Python's garbage collector while a model is read: a growing graph contains no garbage.
+"""Pauses Python's garbage collector while a model is read, because a new graph contains no garbage.
 
-Collections while the graph grows would take a quarter of the time that a large model takes to read.
+For a large model, garbage collections would take a quarter of the reading time.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_held() -> Iterator[None]:
-    """Pauses garbage collection until the block ends.
+    """Pauses garbage collection until the `with` block ends.
 
-    If two threads are in such blocks, until the first block ends.
+    If two threads run such blocks at the same time, garbage collection resumes when the first block ends.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -1,7 +1,8 @@
-"""`STABLEHLO_COMPOSITE`: an op that names a computation, and names another subgraph that defines the computation.
+"""`STABLEHLO_COMPOSITE`: an op with a computation's name, and the index of the subgraph that defines it.
 
-Converters write this op for functions that a backend may know as a whole, such as `odml.rms_norm`;
-other backends run the decomposition (LiteRT: `litert/cc/internal/litert_op_options.h`).
+Converters write this op for a function such as `odml.rms_norm`. A backend may have its own code for this function;
+other backends run the subgraph, which is called the decomposition (LiteRT:
+`litert/cc/internal/litert_op_options.h`).
 """
 
 from __future__ import annotations
@@ -16,23 +17,23 @@ from litert.model.graph import Op
 COMPOSITE_OP = "STABLEHLO_COMPOSITE"
 
 NPU_CALL = "odml.npu_call"
-"""Name of a composite that the model's author wants as one call on the NPU."""
+"""Name of a composite op that the model's author wants to run on the NPU, as one NPU call."""
 CPU_CALL = "odml.cpu_call"
-"""Name of a composite that the model's author wants on the CPU."""
+"""Name of a composite op that the model's author wants to run on the CPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """A composite op's computation: its name, and the index of its subgraph, which the model may lack."""
+    """A composite op's computation: its name, and the index of its subgraph; the model may lack this subgraph."""
 
     name: str
     decomposition: int
 
 
 def read_composite(op: Op) -> Composite | None:
-    """Returns the description of a composite op; None for any other op.
+    """Returns the name and the subgraph index of a composite op; None for any other op.
 
-    An op whose attributes are not a FlexBuffer map is not a composite, as in stock LiteRT.
+    As in stock LiteRT, an op is not a composite op if its attributes are not a FlexBuffer map.
     """
     options = op.options_2
     if op.name != COMPOSITE_OP or options is None:
@@ -47,9 +48,9 @@ def read_composite(op: Op) -> Composite | None:
 
 
 def forget_decomposition(op: Op) -> None:
-    """Removes the reference to the decomposition, for a receiver that gets only the op.
+    """Removes an op's reference to its decomposition, for a receiver that gets the op without the subgraph.
 
-    The index becomes -1, as stock LiteRT writes.
+    The function sets the subgraph's index to -1, as stock LiteRT does.
     """
     assert op.options_2 is not None
     op.options_2 = op.options_2.with_fields(decomposition_subgraph_index=-1)

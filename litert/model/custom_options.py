@@ -1,11 +1,11 @@
 """Decodes and encodes a custom op's options as a FlexBuffer.
 
-The file does not say whether options are a FlexBuffer or a C struct (`raw_options`), and the bytes
-of a struct can end like a FlexBuffer. Options count as a FlexBuffer if all of these conditions
-hold, which no struct fulfills by chance:
-  - each offset, width, length, key and text is well-formed, and the keys of maps are sorted;
-  - every remaining byte is a zero that aligns the next value;
-  - the root is a map, or a vector with elements (a single number would match too many structs).
+The file does not say whether a custom op's options are a FlexBuffer or a C struct (`raw_options`), and the bytes
+of a C struct may end like a FlexBuffer. This module decodes options as a FlexBuffer if all of these conditions
+hold; a C struct does not fulfill all of them by chance:
+  - each offset, width, length, key and string is well-formed, and the keys of maps are sorted;
+  - every other byte is a padding zero that aligns the next value;
+  - the root is a map, or a vector that is not empty (too many C structs also look like a single number).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DEPTH = 32  # limit for nested lists and maps, which readers must follow
 def find_flexbuffer_options(
     data: bytes | memoryview,
 ) -> Mapping[str, FlexValue] | Sequence[FlexValue] | None:
-    """Returns the FlexBuffer values in an op's options; None if the options are a C struct, or empty.
+    """Returns the FlexBuffer value of an op's options; None if the options are a C struct or are empty.
 
     The values of a map are `int`, `float`, `bool`, `str`, `bytes`, None, tuples and maps.
     """
@@ -41,11 +41,11 @@ def find_flexbuffer_options(
 def write_flexbuffer_options(options: Mapping[str, object], where: str = "") -> bytes:
     """Encodes options as a FlexBuffer map with sorted keys.
 
-    Values are 64-bit numbers, text, bytes, None, and lists and maps of these; NumPy numbers and
-    arrays also work.
+    Values may be 64-bit numbers, strings, bytes, None, NumPy numbers and arrays, and lists and maps of such
+    values.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if a FlexBuffer cannot hold a name or a value.
+      LiteRtError: INVALID_ARGUMENT, if a FlexBuffer cannot hold an option's name or value.
     """
     # imported here, because it imports NumPy
     from flatbuffers import flexbuffers  # type: ignore[import-untyped]
@@ -56,7 +56,7 @@ def write_flexbuffer_options(options: Mapping[str, object], where: str = "") -> 
 
 
 def as_flex_value(value: object, name: str, where: str = "") -> FlexValue:
-    """Returns an option's value as `find_flexbuffer_options` returns it, but lists stay lists."""
+    """Returns an option's value in the form that `find_flexbuffer_options` returns, but keeps lists as lists."""
     return _as_flex_value(value, f"option '{name}'", where, 0)
 
 
@@ -100,7 +100,7 @@ def _as_map(
 
 
 def _add(builder: Any, value: FlexValue) -> None:
-    """Same as `builder.Add`, which takes only ASCII names and no float beyond float32."""
+    """Adds a value as `builder.Add` does, but also accepts non-ASCII names and floats beyond float32."""
     if isinstance(value, Mapping):
         with builder.Map():
             for key, element in value.items():
@@ -129,5 +129,5 @@ def _error(what: str, where: str) -> LiteRtError:
         Status.INVALID_ARGUMENT,
         what,
         where,
-        "Use 64-bit numbers, text, bytes, None, and lists and maps of these.",
+        "Use 64-bit numbers, strings, bytes, None, and lists and maps of these values.",
     )

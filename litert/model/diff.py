@@ -1,8 +1,8 @@
-"""Compares two versions of a model: ops that were added, removed and changed, and all other content of the file.
+"""Compares two versions of a model: finds ops that were added, removed or changed, and other changes in the file.
 
-Values appear as in a dump: names in quotes, large data as digests. The comparison reads data only
-where they may differ; the positions of data in the file, the sharing of buffers, and the order of
-tensors do not count as differences.
+Values are printed as in a dump of the model: names in quotes, and large data as digests. The comparison reads only
+data that may differ. It ignores the positions of data in the file, the sharing of buffers, and the order of
+  tensors.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def diff_models(before: Model, after: Model) -> ModelDiff:
     """Compares two models.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, for damage in a table that the reader has not checked.
+      LiteRtError: INVALID_FLATBUFFER, if a table that was not read before is damaged.
     """
     pairs = _pair_subgraphs(before.subgraphs, after.subgraphs)
     data = DataComparison()
@@ -58,9 +58,9 @@ def diff_models(before: Model, after: Model) -> ModelDiff:
 
 
 def _pair_subgraphs(before: Sequence[Subgraph], after: Sequence[Subgraph]) -> list[tuple[int, int]]:
-    """Pairs the indices of subgraphs: by a unique name, then the others in their order.
+    """Pairs the indices of subgraphs: first subgraphs with equal unique names, then the other subgraphs in order.
 
-    -1 stands for no subgraph.
+    The index -1 stands for a subgraph that the other model lacks.
     """
     counts = [Counter(subgraph.name for subgraph in some) for some in (before, after)]
     places = {subgraph.name: index for index, subgraph in enumerate(before)}
@@ -77,7 +77,7 @@ def _pair_subgraphs(before: Sequence[Subgraph], after: Sequence[Subgraph]) -> li
 
 
 def _call_texts(model: Model) -> dict[Op, Sequence[str]]:
-    """Returns the byte code and function name of each NPU call, because its options are file offsets."""
+    """Returns the byte code and function name of each NPU call, to compare instead of the call's file offsets."""
     return {
         op: (_blob_text(module.blob), quote(function))
         for module in model.byte_code
@@ -96,9 +96,9 @@ def _model_changes(before: Model, after: Model, data: DataComparison) -> Iterato
         yield from value_changes("trailing bytes", old, new, _blob_text)
     yield from attribute_changes(before, after, "external_buffer_groups", "external_buffers")
     codes = [_unused_codes(model) for model in (before, after)]
-    yield from count_changes("operator code without an op", *codes)
+    yield from count_changes("unused operator code", *codes)
     was, now = (_data_size(_unused_buffers(model)) for model in (before, after))
-    yield from value_changes("bytes of data without an owner", was, now)
+    yield from value_changes("bytes of unused data", was, now)
 
 
 def _blob_text(blob: Blob) -> str:
@@ -106,9 +106,9 @@ def _blob_text(blob: Blob) -> str:
 
 
 def _has_moved(before: Blob | None, after: Blob | None) -> bool:
-    """Returns whether trailing bytes are a ZIP that has only moved.
+    """Returns whether the trailing bytes are the same ZIP archive at another position in the file.
 
-    Its offsets count from the start of the file.
+    The offsets in the archive count from the start of the file, and change with its position.
     """
     if before is None or after is None or before.size != after.size:
         return False

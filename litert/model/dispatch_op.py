@@ -1,9 +1,9 @@
 """`DISPATCH_OP`: the custom op that stands for an NPU call, with options in stock LiteRT's format.
 
-The options are a FlexBuffer map `{bytecode_offset, bytecode_size, name}`; both numbers take 64
-bits, so that they can be filled in after the file is laid out (LiteRT:
-`litert/core/dispatch_op_schema.cc`). This module writes this one map without the package
-`flatbuffers`, which imports NumPy and would slow the start of commands.
+The options are a FlexBuffer map `{bytecode_offset, bytecode_size, name}`. The offset and the size always take 64
+bits, so that the writer can set their values after it has laid out the file (LiteRT:
+`litert/core/dispatch_op_schema.cc`). This module writes the map without the package `flatbuffers`, because the
+package imports NumPy, and commands would start more slowly.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STRING = 5 << 2
 
 
 class DispatchOptions(NamedTuple):
-    """Position of an NPU call's byte code in the file (0 until the layout), and name of the called function."""
+    """Offset and size of an NPU call's byte code in the file (0 until the layout), and the function's name."""
 
     bytecode_offset: int
     bytecode_size: int
@@ -38,11 +38,12 @@ def is_dispatch_op(op: Op) -> bool:
 
 
 def write_dispatch_options(options: DispatchOptions) -> bytes:
-    """Encodes the options byte for byte as stock LiteRT does; their size depends only on the name."""
+    """Encodes an NPU call's options to the same bytes as stock LiteRT; only the name determines their size."""
     name = options.name.encode()
     if b"\0" in name:
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"the call name {options.name!r} contains a zero byte"
+            Status.INVALID_ARGUMENT,
+            f"the name {options.name!r} of an NPU call contains a zero byte",
         )
     out = bytearray()
     keys = {}
@@ -75,7 +76,7 @@ def write_dispatch_options(options: DispatchOptions) -> bytes:
 
 
 def read_dispatch_options(data: bytes | memoryview, where: str = "") -> DispatchOptions:
-    """Reads options that stock LiteRT or `write_dispatch_options` wrote; other options are INVALID_FLATBUFFER."""
+    """Reads options from stock LiteRT or `write_dispatch_options`; raises INVALID_FLATBUFFER for other options."""
     options = read_flexbuffer(data, where)
     if isinstance(options, dict):
         offset, size, name = (options.get(key) for key in (_OFFSET_KEY, _SIZE_KEY, _NAME_KEY))
@@ -95,17 +96,17 @@ def read_dispatch_options(data: bytes | memoryview, where: str = "") -> Dispatch
 
 
 def find_byte_code(file: Blob, options: DispatchOptions, where: str = "") -> Blob:
-    """Returns the byte code module that a call names in a compiled file.
+    """Returns the byte code module of an NPU call in a compiled file.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, if the module is empty or outside the file.
+      LiteRtError: INVALID_FLATBUFFER, if the byte code module is empty, or exceeds the file.
     """
     start, end = options.bytecode_offset, options.bytecode_offset + options.bytecode_size
     if not 0 < start < end <= file.size:
         raise LiteRtError(
             Status.INVALID_FLATBUFFER,
-            f"the byte code of call '{options.name}' is at {start} to {end}, but the file has "
-            f"{file.size} bytes",
+            f"the byte code of NPU call '{options.name}' is at bytes {start} to {end}, but the "
+            f"file has {file.size} bytes",
             where,
             "The file is damaged or incomplete: compile the model again.",
         )

@@ -1,8 +1,8 @@
-"""Prints a model as text in MLIR's manner, for golden tests and for people.
+"""Prints a model as text in the style of MLIR, for golden tests and for people to read.
 
-The text depends only on the model's content: it contains no addresses and no file offsets. Values
-are numbered in order, locations hold names, digests stand for large constants, and strings are
-printable ASCII. A subgraph is a function; ops have the generic form of the dialect `tfl`.
+The text depends only on the model's content: it contains no addresses and no file offsets. Values are numbered in
+order, and the tensors' names appear as MLIR locations. Large constants are printed as digests, and strings as
+printable ASCII. Each subgraph is printed as a function, and each op in the generic form of MLIR's dialect `tfl`.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _MAX_TEXT = 128
 
 
 def dump(model: Model) -> str:
-    """Returns the text of a model, which ends with a newline.
+    """Returns a model as text; the text ends with a newline.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, for damage in a table that the reader has not checked.
+      LiteRtError: INVALID_FLATBUFFER, if a table that was not read before is damaged.
     """
     attributes = [f"tfl.schema_version = {model.version}"]
     if model.description is not None:
@@ -170,7 +170,7 @@ class _Function:
         return attributes
 
     def _name(self, tensor: Tensor) -> str:
-        """Returns a value's name, also for a value that the subgraph does not list while the graph changes."""
+        """Returns a value's name, even if the subgraph does not list the value while the graph is changed."""
         return self._names.setdefault(tensor, f"%stray{len(self._names)}")
 
     def _type(self, tensor: Tensor) -> str:
@@ -192,7 +192,7 @@ def _braces(items: Iterable[str]) -> str:
 def quote(text: str) -> str:
     """Returns a string in quotes.
 
-    Characters other than printable ASCII appear as the hexadecimal digits of their UTF-8 bytes.
+    Each character that is not printable ASCII is replaced by the hexadecimal digits of its UTF-8 bytes.
     """
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
@@ -202,12 +202,12 @@ def quote(text: str) -> str:
 
 
 def key(name: str) -> str:
-    """Returns an attribute's name, bare or in quotes."""
+    """Returns an attribute's name, in quotes if MLIR requires quotes."""
     return name if _SYMBOL.fullmatch(name) else quote(name)
 
 
 def real(value: float) -> str:
-    """Returns a number with the fewest digits that give the same float32, or else the same float64."""
+    """Returns a number as text, with the fewest digits that give the same float32, or else the same float64."""
     for digits in range(1, 10):
         text = f"{value:.{digits}g}"
         try:
@@ -221,14 +221,14 @@ def real(value: float) -> str:
 
 
 def data_text(data: bytes | memoryview, max_hex: int = _MAX_HEX) -> str:
-    """Returns a few bytes as hexadecimal digits, more bytes as their number and digest."""
+    """Returns up to `max_hex` bytes as hexadecimal digits, and more bytes as their count and digest."""
     if len(data) <= max_hex:
         return f'"0x{data.hex().upper()}"'
     return f"#tfl.bytes<{len(data)}, sha256:{_digest(data)}>"
 
 
 def text_or_data(data: bytes | memoryview) -> str:
-    """Returns bytes that may be text: as a string if they are, otherwise as `data_text` does."""
+    """Returns bytes as a string in quotes if they are text; otherwise, the result of `data_text`."""
     content = bytes(data[: _MAX_TEXT + 1])
     if len(content) > _MAX_TEXT or not re.fullmatch(rb"[\x20-\x7e\n]+\x00*", content):
         return data_text(data)
@@ -236,7 +236,7 @@ def text_or_data(data: bytes | memoryview) -> str:
 
 
 def constant_text(tensor: Tensor) -> str:
-    """Returns a constant's value, as numbers if they are few."""
+    """Returns the elements of a constant as text if the constant is small; otherwise, a digest of its data."""
     data, layout = tensor.data, RAW_FORMATS.get(tensor.element_type)
     count, rest = divmod(len(data), struct.calcsize(f"<{layout}")) if layout else (0, 0)
     if rest or tensor.sparsity is not None or not 0 < count <= _MAX_NUMBERS:
@@ -246,7 +246,7 @@ def constant_text(tensor: Tensor) -> str:
 
 
 def options_text(data: memoryview) -> str:
-    """Returns a custom op's options: the values of a FlexBuffer, or bytes."""
+    """Returns a custom op's options as text: the values of a FlexBuffer, or the bytes of other options."""
     values = find_flexbuffer_options(data)
     if values is None:
         return data_text(data)
@@ -276,9 +276,9 @@ def attribute(value: Any) -> str:
 
 
 def table_attributes(table: Table) -> list[str]:
-    """Returns a table's fields: every scalar, since a file may leave out defaults.
+    """Returns a table's fields, with all scalars, because a file may omit scalars with default values.
 
-    Other fields appear if they are present.
+    Other fields are returned only if the table has them.
     """
     attributes = []
     for field in table_schema(table.type_name).fields.values():
@@ -293,7 +293,7 @@ def table_attributes(table: Table) -> list[str]:
 
 
 def tensor_type_text(tensor: Tensor) -> str:
-    """Returns `tensor<1x?x4xf32>` with all facts about the tensor except name and data."""
+    """Returns a text such as `tensor<1x?x4xf32>`, which describes the tensor except for its name and data."""
     dims = "".join(f"{'?' if d < 0 else d}x" for d in tensor.shape_signature or tensor.shape)
     element = tensor.element_type.mlir
     extra = ""

@@ -1,7 +1,7 @@
-"""A vendor compiler's estimates of the time of an NPU call, and of the same ops on the CPU.
+"""A vendor compiler's estimates of how long an NPU call takes, and how long the same ops take on the CPU.
 
-A compiled file holds the times as JSON under the metadata key `litert_npu_expected_times`. A run
-does not need the estimates.
+A compiled file stores the estimates as JSON under the metadata key `litert_npu_expected_times`. The runtime does
+not need the estimates to run the model.
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ EXPECTED_TIMES_KEY = "litert_npu_expected_times"
 
 @dataclass(frozen=True, slots=True)
 class ExpectedTime:
-    """The estimate for one run of an NPU call, in whole nanoseconds.
+    """The estimated time of one run of an NPU call, in whole nanoseconds.
 
     Attributes:
-      ops_ns: Time of the call's ops on the NPU.
-      transfers_ns: Time of transfers to the NPU and back.
-      call_ns: Time of the call itself, independent of its ops.
-      cpu_ns: Time of the same ops on the CPU.
-      num_unknown: Number of ops without an estimate, such as custom ops; the times leave these ops
-        out.
+      ops_ns: Time that the NPU call's ops take on the NPU.
+      transfers_ns: Time of data transfers to the NPU and back.
+      call_ns: Overhead of the NPU call, independent of its ops.
+      cpu_ns: Time that the NPU call's ops would take on the CPU.
+      num_unknown: Number of ops without an estimate, such as custom ops; the times do not include these ops.
     """
 
     ops_ns: int
@@ -39,12 +38,12 @@ class ExpectedTime:
 
     @property
     def npu_ns(self) -> int:
-        """Total time of the call."""
+        """Estimated total time of the NPU call on the NPU, with transfers and overhead."""
         return self.ops_ns + self.transfers_ns + self.call_ns
 
     @classmethod
     def sum(cls, times: Iterable[ExpectedTime]) -> ExpectedTime:
-        """Adds up the estimates for several calls."""
+        """Adds up the estimates for several NPU calls."""
         ops = transfers = call = cpu = num_unknown = 0
         for time in times:
             ops += time.ops_ns
@@ -65,12 +64,12 @@ class ExpectedTime:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCall:
-    """The estimate for a call of a file.
+    """The estimated time of an NPU call in a compiled file.
 
     Attributes:
-      call: Name of the call's function in the byte code.
-      module: Index of the byte code module.
-      time: Estimate for one run.
+      call: Name of the NPU call's function in the byte code.
+      module: Index of the byte code module that contains the NPU call's function.
+      time: Estimated time of one run of the NPU call.
     """
 
     call: str
@@ -79,29 +78,29 @@ class ExpectedCall:
 
 
 def set_expected_times(model: Model, calls: Sequence[ExpectedCall]) -> None:
-    """Stores estimates for calls in a model; does nothing if there are no calls."""
+    """Stores the estimated times of NPU calls in a model; does nothing if `calls` is empty."""
     _ENTRY.write(model, calls)
 
 
 def read_expected_times(model: Model, where: str = "") -> Sequence[ExpectedCall]:
-    """Returns the estimates for a model's calls that the file contains; same errors as `CallMetadata.read`."""
+    """Returns the estimated times of NPU calls from a model; raises the same errors as `CallMetadata.read`."""
     return _ENTRY.read(model, where)
 
 
 def pack_time(time: ExpectedTime | None) -> object:
-    """Returns an expected time as plain data."""
+    """Converts an estimated time to plain data."""
     return _OPTIONAL_TIME.dump(time)
 
 
 def unpack_time(packed: object) -> ExpectedTime | None:
-    """Reads the plain data that `pack_time` made."""
+    """Converts plain data from `pack_time` back to an estimated time."""
     return _OPTIONAL_TIME.read(
         JsonNode(packed, "$", "expected time of a call", Status.SERIALIZATION)
     )
 
 
 def find_time_mistake(time: object) -> str:
-    """Returns the mistake in a vendor's estimate for a call; "" if there is no mistake."""
+    """Returns the mistake in a vendor's estimate for an NPU call; "" if the estimate has no mistake."""
     return find_format_mistake(time, ExpectedTime, _OPTIONAL_TIME)
 
 

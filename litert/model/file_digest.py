@@ -1,16 +1,16 @@
 """The digest of a whole compiled file, and a seal with the compiling user's key, in the file's first bytes.
 
-Digest and seal lie between the identifier and the first table, at the same position in each file,
-so that a file can be compared with its digest before the reader reads anything else. The manifest
-says that the digest exists, so that a lost mark is noticed, too.
+Digest and seal are at the same position in each file, between the file identifier and the first table, so that the
+reader can compare the file with its digest before it reads anything else. The manifest also records that the file
+has a digest, so that the reader notices if the mark is lost.
 
 | offset | bytes | is |
 |---|---|---|
 | 8 | 8 | the mark |
-| 16 | 32 | the digest: SHA-256 of the root, then the seal; zeros if the file has no digest |
+| 16 | 32 | the digest: SHA-256 of the root followed by the seal; zeros if the file has no digest |
 | 48 | 32 | the seal, made from the root and a secret key; zeros if the file was not sealed |
 
-The root is the SHA-256 of the SHA-256s of the file's 4 MiB pieces, in order; the bytes of digest
+The root is a SHA-256 over the SHA-256s of the file's chunks of 4 MiB, in order; for the root, the bytes of digest
 and seal count as zeros.
 """
 
@@ -28,7 +28,7 @@ MARK = b"LiteNPU\1"
 MARK_OFFSET = 8
 DIGEST_OFFSET = MARK_OFFSET + len(MARK)
 RESERVED = MARK + bytes(64)
-"""Placeholder until the file is complete."""
+"""Placeholder for digest and seal until the file is complete."""
 
 ALWAYS_LIMIT = 64 << 20
 """Largest size of a file that always gets a digest, in bytes."""
@@ -37,11 +37,11 @@ AT_LOAD_LIMIT = 16 << 20
 """Largest amount of data that is compared with the digest at every load, in bytes."""
 
 Seal = Callable[[bytes], bytes]
-"""Function that makes the 32-byte seal from a file's root."""
+"""Function that computes a file's seal of 32 bytes from the root."""
 
 _SIZE = 32
 NO_SEAL = bytes(_SIZE)
-"""Seal of a file that was not sealed."""
+"""Value of the seal in a file that was not sealed."""
 
 _NO_DIGEST = bytes(_SIZE)
 _END = DIGEST_OFFSET + 2 * _SIZE
@@ -50,11 +50,11 @@ _MOST_THREADS = 8
 
 
 class FileDigest(NamedTuple):
-    """The digest and seal in a file.
+    """The digest and the seal that a file contains.
 
     Attributes:
-      digest: Digest; zeros if the file has no digest.
-      seal: Seal; zeros if the file was not sealed.
+      digest: Digest of the file; zeros if the file has no digest.
+      seal: Seal of the file; zeros if the file was not sealed.
     """
 
     digest: bytes
@@ -62,7 +62,7 @@ class FileDigest(NamedTuple):
 
     @classmethod
     def of(cls, read: ReadBytes, size: int, seal: Seal | None) -> FileDigest:
-        """Computes and stores the digest of a file that is otherwise complete, and seals the file."""
+        """Computes the digest of a file that is otherwise complete, and its seal if `seal` is given."""
         root = _root(read, size)
         sealed = seal(root) if seal else NO_SEAL
         return cls(_digest(root, sealed), sealed)
@@ -77,7 +77,7 @@ class FileDigest(NamedTuple):
 
 
 def find_digest(view: memoryview) -> FileDigest | None:
-    """Returns the digest from a file's first bytes; None if the file has no place for a digest."""
+    """Returns the digest and seal from a file's first bytes; None if the file reserves no bytes for them."""
     head = bytes(view[:_END])
     if len(head) < _END or head[MARK_OFFSET:DIGEST_OFFSET] != MARK:
         return None
@@ -88,15 +88,15 @@ def check_digest(source: MappedFile | memoryview, limit: int | None, where: str)
     """Compares a file with its digest, if the file has a digest.
 
     Args:
-      source: The file, or its bytes.
+      source: The file to compare, or the file's bytes.
       limit: Largest size of a file that is compared, in bytes; None for any size.
-      where: Name of the file, for errors.
+      where: Name of the file, for error messages.
 
     Returns:
-      The root, from which seals are made; b"" if the file was not compared.
+      The root, from which a seal is computed; b"" if the file was not compared.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, if the file has changed.
+      LiteRtError: INVALID_FLATBUFFER, if the file does not match its digest.
     """
     view = source.view if isinstance(source, MappedFile) else source
     size = view.nbytes

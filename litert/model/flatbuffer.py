@@ -1,7 +1,7 @@
 """Reads a flatbuffer's bytes and checks every offset.
 
-Several offsets may point at the same data, so that a small damaged file could unfold into
-gigabytes: readers of a whole file use a `Budget`. Format: https://flatbuffers.dev/internals.
+Several offsets may point at the same data, so that a small damaged file could expand to gigabytes. Readers of a
+whole file therefore limit with a `Budget` how much they read. Format: https://flatbuffers.dev/internals.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 MAX_SLOTS = 64
-"""Largest number of slots of a vtable that are read; tables of the schema have far fewer."""
+"""Largest number of slots that are read from a vtable; the tables of the schema have far fewer slots."""
 
 i8 = struct.Struct("<b").unpack_from
 i32 = struct.Struct("<i").unpack_from
@@ -28,11 +28,11 @@ _NODE_SIZE = 24  # size of the smallest tensor or op with content
 
 
 class FlatbufferBytes:
-    """The bytes of one flatbuffer; a position identifies a table.
+    """The bytes of one flatbuffer; the position of a table identifies the table.
 
     Attributes:
-      view: View of the whole file, including data behind the flatbuffer.
-      where: Name of the file, for errors.
+      view: View of the whole file, including data after the flatbuffer.
+      where: Name of the file, for error messages.
     """
 
     __slots__ = ("_vtables", "size", "view", "where")
@@ -44,9 +44,9 @@ class FlatbufferBytes:
         self._vtables: dict[int, tuple[int, ...]] = {}
 
     def fields(self, table: int) -> tuple[int, ...]:
-        """Returns the offsets of a table's fields from the table's position, by slot.
+        """Returns the offset of each field of a table from the table's position, in the order of the slots.
 
-        An offset is 0 for an absent field or a slot past the end.
+        The offset of an absent field is 0.
         """
         vtable = table - i32(self.view, table)[0]
         found = self._vtables.get(vtable)
@@ -56,7 +56,7 @@ class FlatbufferBytes:
         return found
 
     def vtable(self, vtable: int) -> tuple[int, ...]:
-        """Returns a vtable's offsets, at most `MAX_SLOTS`."""
+        """Returns the offsets in a vtable, at most `MAX_SLOTS` of them."""
         if not 0 <= vtable <= self.size - 4:
             raise self.damaged(f"a vtable at {vtable} is outside the file")
         size, _ = _two_u16(self.view, vtable)
@@ -66,12 +66,12 @@ class FlatbufferBytes:
         return struct_of(f"<{slots}H").unpack_from(self.view, vtable + 4)
 
     def target(self, place: int) -> int:
-        """Returns the target of the offset at `place`."""
+        """Returns the position to which the offset at position `place` points."""
         offset: int = u32(self.view, place)[0]
         return place + offset
 
     def span(self, vector: int, element_size: int) -> tuple[int, int, int]:
-        """Returns the number, start and end of the elements of a vector or string, which all lie in the file."""
+        """Returns number, start and end of a vector's or string's elements; checks that the file contains them."""
         count: int = u32(self.view, vector)[0]
         start = vector + 4
         end = start + count * element_size
@@ -87,7 +87,7 @@ class FlatbufferBytes:
         return struct.unpack_from(f"<{count}{code}", self.view, start)
 
     def text(self, string: int) -> str:
-        """Returns a string; bytes that are not UTF-8 become lone surrogates, as in Python's file names."""
+        """Decodes a string; bytes that are not UTF-8 become lone surrogates, as in Python's file names."""
         _, start, end = self.span(string, 1)
         return str(self.view[start:end], "utf-8", "surrogateescape")
 
@@ -98,7 +98,7 @@ class FlatbufferBytes:
         return [start + 4 * index + offset for index, offset in enumerate(offsets)]
 
     def damaged(self, what: str, place: str = "") -> LiteRtError:
-        """Makes an error for damaged bytes; the caller raises the error."""
+        """Returns an error about damaged bytes; the caller raises the error."""
         where = ", ".join(part for part in (self.where, place) if part)
         return LiteRtError(
             Status.INVALID_FLATBUFFER,
@@ -109,7 +109,7 @@ class FlatbufferBytes:
 
 
 class Budget:
-    """Limits how much of a file may be read if no part is read repeatedly."""
+    """Limits how much may be read from a file, so that overlapping parts of the file are not read many times."""
 
     __slots__ = ("_bytes_left", "_nodes_left", "_source")
 
@@ -119,7 +119,7 @@ class Budget:
         self._nodes_left = (source.size + _FREE_BYTES) // _NODE_SIZE
 
     def spend_nodes(self, count: int) -> None:
-        """Counts tensors and ops, the objects for which a few bytes take most memory."""
+        """Counts tensors and ops, because a tensor or op takes much more memory than its few bytes in the file."""
         self._nodes_left -= count
         if self._nodes_left < 0:
             raise self._source.damaged(
@@ -131,7 +131,7 @@ class Budget:
         self.spend_bytes(count * _TABLE_SIZE)
 
     def spend_bytes(self, count: int) -> None:
-        """Counts the bytes of vectors and strings."""
+        """Counts the bytes of vectors and strings that were read."""
         self._bytes_left -= count
         if self._bytes_left < 0:
             raise self._source.damaged(
@@ -140,10 +140,10 @@ class Budget:
 
 
 OUTSIDE = "an offset points outside the file"
-"""Error text for a `struct.error` while following offsets."""
+"""Error message for a `struct.error` that occurs when code follows an offset."""
 
 
 @lru_cache(maxsize=256)
 def struct_of(pattern: str) -> struct.Struct:
-    """Returns a compiled `struct` pattern; the patterns of short vectors are used again and again."""
+    """Returns a compiled `struct` pattern from a cache, because the patterns of short vectors occur often."""
     return struct.Struct(pattern)

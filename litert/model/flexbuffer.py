@@ -1,8 +1,8 @@
-"""Reads FlexBuffers strictly: the result is Python values, or an error that names the damage.
+"""Reads FlexBuffers strictly: returns Python values, or raises an error that describes the damage.
 
-Format: https://flatbuffers.dev/flexbuffers_internals. The reader in the package `flatbuffers`
-trusts its input (and imports NumPy). This reader takes any bytes: it checks each offset, width,
-length and key, and the work is limited by the size of the input.
+Format: https://flatbuffers.dev/flexbuffers_internals. The package `flatbuffers` also has a reader, but that reader
+  trusts its input (and imports NumPy). The reader in this module accepts any bytes: it checks each offset, width,
+  length and key, and the size of the input limits its running time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from litert.core.status import Status
 FlexValue: TypeAlias = (
     "bool | int | float | str | bytes | Sequence[FlexValue] | Mapping[str, FlexValue] | None"
 )
-"""A map is a `dict`, any vector a `tuple`, a blob `bytes`, a key or string a `str`."""
+"""A FlexBuffer value in Python: a map is a `dict`, a vector a `tuple`, a blob `bytes`, a key or string a `str`."""
 
 _MAX_DEPTH = 64
 
@@ -32,14 +32,14 @@ _BLOB, _BOOL, _VECTOR_BOOL = 25, 26, 36
 def read_flexbuffer(
     data: bytes | memoryview, where: str = "", *, is_whole: bool = False
 ) -> FlexValue:
-    """Returns the root value of a FlexBuffer, which stands at the end of the data.
+    """Returns the root value of a FlexBuffer, which is at the end of the data.
 
-    With `is_whole`, no byte may be left over: each byte belongs to a value, or is a zero that
-    aligns the next value. All builders write such data, while the bytes of a C struct may end like
-    a FlexBuffer but do not fulfill this rule.
+    If `is_whole` is true, each byte must belong to a value, or must be a padding zero that aligns the next value.
+    Data from FlexBuffer builders fulfill this rule. The bytes of a C struct may end like a FlexBuffer, but do not
+    fulfill this rule.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, with `where`, for data that are not well-formed.
+      LiteRtError: INVALID_FLATBUFFER, if the data are not a well-formed FlexBuffer; the error contains `where`.
     """
     return _Reader(data, where).root(is_whole)
 
@@ -65,11 +65,11 @@ class _Reader:
         self._span(at, len(data))
         value = self._value(at, width, data[-2], 0)
         if is_whole and not self._covers_all():
-            raise self._error("some bytes belong to no value")
+            raise self._error("some bytes do not belong to any value")
         return value
 
     def _covers_all(self) -> bool:
-        """Returns whether the bytes that were read cover the data, except for alignment zeros."""
+        """Returns whether all bytes were read, except for the padding zeros."""
         end = 0
         for start, stop in sorted(set(self._spans)):
             gap = self._data[end:start]
@@ -145,7 +145,7 @@ class _Reader:
     def _elements(
         self, target: int, width: int, element: int | None, depth: int
     ) -> tuple[FlexValue, ...]:
-        """Reads a vector whose length stands in front."""
+        """Reads a vector; its length is stored before its elements."""
         length = self._unsigned(target - width, width)
         self._span(target - width, target)
         return self._slots(target, width, length, element, depth)
@@ -153,7 +153,7 @@ class _Reader:
     def _slots(
         self, target: int, width: int, length: int, element: int | None, depth: int
     ) -> tuple[FlexValue, ...]:
-        """Reads elements of one type; for None, the types follow the elements, one byte each."""
+        """Reads elements of the type `element`; for None, one type byte for each element follows the elements."""
         types_at = target + length * width
         end = types_at + (length if element is None else 0)
         self._span(target, end)
@@ -196,7 +196,7 @@ class _Reader:
         try:
             text = self._data[start:end].decode()
         except UnicodeDecodeError:
-            raise self._error(f"the text at {start} is not UTF-8") from None
+            raise self._error(f"the string at {start} is not UTF-8") from None
         self._texts[start, kind] = text
         return text
 
@@ -222,5 +222,5 @@ class _Reader:
             Status.INVALID_FLATBUFFER,
             f"not a FlexBuffer: {what}",
             self._where,
-            "To read options that are a C struct, read each field.",
+            "If the options are a C struct, read each field of the struct instead.",
         )

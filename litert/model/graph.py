@@ -1,9 +1,8 @@
-"""A TFLite file as a graph: model, subgraphs, ops, tensors, buffers, signatures, metadata.
+"""Represents a TFLite file as a graph of objects: model, subgraphs, ops, tensors, buffers, signatures, metadata.
 
-The graph follows TFLite's schema (`schema.fbs`), with objects in the place of the file's indices.
-Only the graph mutates, by methods that keep each tensor's producer and uses correct. The writer
-writes unchanged parts as they were read: tables that the graph has no field for (builtin options,
-sparsity, ...) stay `Table` objects.
+The graph follows TFLite's schema (`schema.fbs`), but refers to objects where the file has indices. The graph's
+methods keep each tensor's producer and uses correct when the graph changes. Tables for which the graph has no
+class (builtin options, sparsity, ...) stay `Table` objects, and the writer copies unchanged tables from the file.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from litert.model.quantization_table import read_quantization
 from litert.model.table import NO_TEXT, NO_VECTOR, AbsentList, Table
 
 EXTERNAL_SIZE = 1 << 20
-"""New data of at least this size, in bytes, are written behind the flatbuffer."""
+"""New data of at least this size, in bytes, are written after the flatbuffer."""
 
 
 class Buffer:
-    """Constant data; several tensors may share one buffer.
+    """A buffer of constant data; several tensors may share one buffer.
 
     Attributes:
-      blob: The data; None for a tensor that is not constant.
-      is_external: Whether the file stores the data behind the flatbuffer (`Buffer.offset`).
+      blob: The constant data; None in the buffer of a tensor that is not constant.
+      is_external: Whether the file stores the data after the flatbuffer (`Buffer.offset`).
     """
 
     __slots__ = ("blob", "is_external")
@@ -42,9 +41,9 @@ class OperatorCode:
     """The kind of an op: a builtin operator's number and version, or a custom code.
 
     Attributes:
-      builtin_code: Number of the builtin operator: the greater of the schema's two fields for this
-        number.
-      fields: Both fields as the file has them: the deprecated byte, and the newer int.
+      builtin_code: Number of the builtin operator: the larger value of the schema's two fields for this number.
+      fields: Values of the schema's two fields for this number in the file: the deprecated byte, and the newer
+        int.
     """
 
     __slots__ = ("builtin_code", "custom_code", "fields", "version")
@@ -57,18 +56,18 @@ class OperatorCode:
 
 
 class Tensor:
-    """A value of a subgraph.
+    """A tensor of a subgraph.
 
     Attributes:
-      name: Name of the tensor, "" if the file has no name; bytes that are not UTF-8 become lone
-        surrogates, as in file names.
-      shape: Shape at the start of the interpreter; well-formed files do not contain -1 here.
-      shape_signature: Shape with -1 for unknown dimensions; None if equal to `shape`.
-      buffer: Constant data of the tensor; a buffer without a blob for all other tensors.
+      name: Name of the tensor; "" if the file has no name. Bytes that are not UTF-8 become lone surrogates, as in
+        Python's file names.
+      shape: Shape of the tensor before the first run; well-formed files do not contain -1 here.
+      shape_signature: Shape with -1 for dimensions that are unknown until run time; None if equal to `shape`.
+      buffer: Buffer with the tensor's constant data; a buffer without a blob if the tensor is not constant.
       is_variable: Whether the tensor keeps its value between runs.
-      quantization_table: Table that `quantization` is read from; None after another quantization
-        was set.
-      sparsity, variant_tensors, external_buffer, has_rank: Fields of the schema, kept unchanged.
+      quantization_table: Table in the file from which `quantization` is read; None after the program has set
+        another quantization.
+      sparsity, variant_tensors, external_buffer, has_rank: Fields of the schema that this project keeps unchanged.
       producer: Op that writes the tensor.
     """
 
@@ -103,7 +102,7 @@ class Tensor:
 
     @property
     def quantization(self) -> Quantization | None:
-        """Mapping of the tensor's integers to real numbers; None if the file has none."""
+        """How the tensor's integers stand for real numbers; None if the file has no quantization."""
         if self._quantization is None and self.quantization_table is not None:
             # The reader has already set block-wise quantization, which names tensors.
             self._quantization = read_quantization(self.quantization_table, lambda index: None)
@@ -116,39 +115,39 @@ class Tensor:
 
     @property
     def blockwise(self) -> BlockwiseQuantization | None:
-        """The tensor's block-wise quantization, read without any other quantization."""
+        """The tensor's block-wise quantization, or None; does not decode tables with other quantizations."""
         return None if self._quantization is None else self._quantization.blockwise
 
     def keep_quantization(self, table: Table, quantization: Quantization | None = None) -> None:
-        """Sets a quantization that is written as it was read, except for indices of tensors."""
+        """Sets a quantization whose table is written unchanged, except for the indices of tensors."""
         self.quantization_table = table
         self._quantization = quantization
 
     @property
     def uses(self) -> Sequence[Op]:
-        """Ops that read the tensor, once for each of their inputs that is this tensor."""
+        """Ops that read the tensor; an op with this tensor as two inputs occurs twice."""
         return [op for op, count in self._uses.items() for _ in range(count)]
 
     @property
     def readers(self) -> Collection[Op]:
-        """Ops that read the tensor, each once; looking at the first few is cheap even if there are many."""
+        """Ops that read the tensor, each once, as a view: no copy is made even if there are many ops."""
         return self._uses.keys()
 
     def add_use(self, op: Op) -> None:
-        """For `Op`: records one more use of this tensor."""
+        """Adds an op to the tensor's uses; only the methods of `Op` call this method."""
         self._uses[op] = self._uses.get(op, 0) + 1
 
     def remove_use(self, op: Op) -> None:
-        """For `Op`: records one use of this tensor less."""
+        """Removes an op from the tensor's uses; only the methods of `Op` call this method."""
         if self._uses[op] > 1:
             self._uses[op] -= 1
         else:
             del self._uses[op]
 
     def clone(self) -> Tensor:
-        """Returns a copy of the tensor with the same buffer, which no op uses yet.
+        """Returns a copy of the tensor that no op uses yet; the copy shares the tensor's buffer.
 
-        The copy's block-wise quantization still names the same tensors as the original.
+        The copy's block-wise quantization refers to the same tensors of scales and zero points as the original.
         """
         copy = Tensor(self.name, self.element_type, self.shape, self.buffer, self._quantization)
         copy.quantization_table = self.quantization_table
@@ -161,7 +160,7 @@ class Tensor:
 
     @property
     def is_constant(self) -> bool:
-        """Whether the tensor has data; a buffer without bytes counts as no data, as in the interpreter."""
+        """Whether the tensor has constant data; as in LiteRT's interpreter, an empty buffer has no data."""
         return self.buffer.blob is not None and self.buffer.blob.size > 0
 
     @property
@@ -171,7 +170,7 @@ class Tensor:
 
     @property
     def type(self) -> RankedTensorType:
-        """Element type and shape, with -1 for unknown dimensions."""
+        """The tensor's element type and shape, with -1 for dimensions that are unknown until run time."""
         return RankedTensorType.of(self.element_type, self.shape_signature or self.shape)
 
     def __repr__(self) -> str:
@@ -182,12 +181,13 @@ class Op:
     """An operation.
 
     Attributes:
-      code: Operator code, which ops share.
-      options, options_2: Builtin options from the schema's two unions; None if absent.
-      custom_options: Bytes of a custom op's options: a FlexBuffer or a raw C struct.
+      code: Operator code of the op; ops of the same kind share one object.
+      options, options_2: Tables of builtin options, from the schema's two unions of options; None if the file has
+        no such table.
+      custom_options: Bytes of a custom op's options: a FlexBuffer or a C struct.
       custom_options_format: Value of the schema's `CustomOptionsFormat`.
-      has_large_custom_options: Whether the file stores the custom options behind the flatbuffer.
-      intermediates, mutating_variable_inputs, debug_metadata_index: Fields of the schema.
+      has_large_custom_options: Whether the file stores the custom options after the flatbuffer.
+      intermediates, mutating_variable_inputs, debug_metadata_index: Fields of the schema with these names.
     """
 
     __slots__ = (
@@ -224,7 +224,7 @@ class Op:
     def from_lists(
         cls, code: OperatorCode, inputs: list[Tensor | None], outputs: list[Tensor]
     ) -> Op:
-        """Makes an op for the reader, which keeps the given lists without a copy."""
+        """Makes an op for the model reader; the op keeps the given lists without copying them."""
         op = cls(code, (), ())
         op._inputs = inputs
         op._outputs = outputs
@@ -238,7 +238,7 @@ class Op:
 
     @property
     def inputs(self) -> Sequence[Tensor | None]:
-        """Inputs in order; None for an optional input that is left out."""
+        """The op's input tensors in order; None for an optional input that is absent."""
         return self._inputs
 
     @property
@@ -247,7 +247,7 @@ class Op:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the file stores only the op's code, inputs, outputs and perhaps `options`."""
+        """Whether the op has no fields in the file besides its operator code, inputs, outputs and `options`."""
         return (
             self.custom_options is None
             and self.options_2 is None
@@ -265,7 +265,7 @@ class Op:
 
     @property
     def name(self) -> str:
-        """The custom code of a custom op, or the builtin operator's name: `CONV_2D`."""
+        """The custom code of a custom op, or a builtin operator's name in the schema: `CONV_2D`."""
         if self.is_custom:
             return self.code.custom_code or ""
         return builtin_name(self.code.builtin_code)
@@ -280,7 +280,7 @@ class Op:
         tensor.producer = self
 
     def set_input(self, index: int, tensor: Tensor | None) -> None:
-        """Makes `tensor` the op's input `index`."""
+        """Replaces the op's input `index` by `tensor`."""
         old = self._inputs[index]
         if old is not None:
             old.remove_use(self)
@@ -289,12 +289,12 @@ class Op:
             tensor.add_use(self)
 
     def remove_input(self, index: int) -> None:
-        """Removes input `index`; later inputs move up."""
+        """Removes input `index`; the indices of later inputs decrease by 1."""
         self.set_input(index, None)
         del self._inputs[index]
 
     def set_output(self, index: int, tensor: Tensor) -> None:
-        """Makes `tensor` the op's output `index`; the old output tensor then has no producer."""
+        """Replaces the op's output `index` by `tensor`; afterwards, the old output tensor has no producer."""
         old = self._outputs[index]
         if old.producer is self:
             old.producer = None
@@ -302,11 +302,11 @@ class Op:
         tensor.producer = self
 
     def remove_output(self, index: int) -> None:
-        """Removes output `index`, whose tensor then has no producer; later outputs move up."""
+        """Removes output `index`; its tensor loses its producer, and indices of later outputs decrease by 1."""
         self._outputs.pop(index).producer = None
 
     def release(self) -> None:
-        """Detaches the op from its tensors: they no longer name the op as producer or use."""
+        """Detaches the op from its tensors: the op is no longer a producer or a use of these tensors."""
         for tensor in self._inputs:
             if tensor is not None:
                 tensor.remove_use(self)
@@ -315,7 +315,7 @@ class Op:
                 tensor.producer = None
 
     def attach(self) -> None:
-        """Attaches a released op to its tensors again."""
+        """Attaches the op to its tensors again after `release`."""
         for tensor in self._inputs:
             if tensor is not None:
                 tensor.add_use(self)
@@ -328,7 +328,7 @@ class Op:
 
 @dataclass(slots=True, eq=False)
 class Subgraph:
-    """A function of the model: its tensors, and its ops in execution order."""
+    """A function of the model: has tensors, and ops in execution order."""
 
     name: str = NO_TEXT
     tensors: list[Tensor] = field(default_factory=list)
@@ -338,14 +338,14 @@ class Subgraph:
     debug_metadata_index: int = -1
 
     def remove_tensors(self, tensors: Iterable[Tensor]) -> None:
-        """Removes tensors, which no op, input, output or quantization may use."""
+        """Removes tensors that no op, input, output or quantization of the subgraph uses."""
         gone = set(map(id, tensors))
         self.tensors = [t for t in self.tensors if id(t) not in gone]
 
 
 @dataclass(slots=True, eq=False)
 class Signature:
-    """A named entry into the model, with argument names for a subgraph's inputs and outputs."""
+    """A named entry point of the model: a subgraph, with argument names for the subgraph's inputs and outputs."""
 
     key: str
     subgraph: Subgraph
@@ -354,14 +354,14 @@ class Signature:
 
     @classmethod
     def of(cls, key: str, subgraph: Subgraph) -> Signature:
-        """Makes a signature whose arguments have the names of the tensors."""
+        """Makes a signature with the names of the tensors as argument names."""
         inputs, outputs = ([(t.name, t) for t in ts] for ts in (subgraph.inputs, subgraph.outputs))
         return cls(key, subgraph, inputs, outputs)
 
 
 @dataclass(slots=True, eq=False)
 class Metadata:
-    """A named buffer of the model; real files may repeat a name."""
+    """A named buffer of the model; several buffers in a file may have the same name."""
 
     name: str
     buffer: Buffer
@@ -369,13 +369,12 @@ class Metadata:
 
 @dataclass(slots=True, eq=False)
 class Appended:
-    """A byte code module behind the flatbuffer.
+    """A byte code module that the file stores after the flatbuffer.
 
     Attributes:
-      blob: Bytes of the module.
-      users: Dispatch ops that point at the module, each with the name of its function in the
-        module. The writer makes the custom options of the dispatch ops after it has placed the
-        module.
+      blob: Bytes of the byte code module.
+      users: Dispatch ops that call functions of the module, each with the name of its function. The writer sets
+        the custom options of these dispatch ops after it has determined the position of the module.
     """
 
     blob: Blob
@@ -389,16 +388,16 @@ class Model:
     Attributes:
       version: Version of the schema, 3.
       operator_codes: All operator codes, including unused codes.
-      buffers: All buffers, including unused buffers; the first is empty, by the schema's rule.
-      metadata_buffers: Buffers in the schema's deprecated `metadata_buffer`; an index if the file
-        has no such buffer.
-      external_buffer_groups, external_buffers: Fields of the schema, kept unchanged.
-      byte_code: Modules behind the flatbuffer, with the NPU calls into them.
-      trailing: Bytes behind the flatbuffer that the flatbuffer does not point at (a ZIP of
-        associated files).
-      has_digest: Whether the file has a place for the digest of the whole file.
-      source: File that the model was read from; None for a model in memory.
-      warnings: Sentences about content that the reader could not keep.
+      buffers: All buffers, including unused buffers; the schema requires that the first buffer is empty.
+      metadata_buffers: Buffers to which the schema's deprecated field `metadata_buffer` refers; an element is an
+        index if the file has no buffer with this index.
+      external_buffer_groups, external_buffers: Fields of the schema that this project keeps unchanged.
+      byte_code: Byte code modules after the flatbuffer, each with the NPU calls of its functions.
+      trailing: Bytes after the flatbuffer to which no offset points, such as a ZIP archive of associated files.
+      has_digest: Whether the file reserves bytes for a digest of the whole file.
+      source: File from which the model was read; None for a model in memory.
+      warnings: Warnings about content of the file that the reader does not know, and that the model therefore
+        lacks.
     """
 
     subgraphs: list[Subgraph] = field(default_factory=list)
@@ -418,14 +417,14 @@ class Model:
     warnings: list[str] = field(default_factory=list)
 
     def ops(self) -> Iterator[Op]:
-        """Yields all ops, subgraph by subgraph, in execution order."""
+        """Yields the ops of all subgraphs, subgraph by subgraph, in execution order."""
         for subgraph in self.subgraphs:
             yield from subgraph.ops
 
     def operator_code(
         self, builtin_code: int, custom_code: str | None = None, version: int = 1
     ) -> OperatorCode:
-        """Returns a shared operator code; adds the code if the model lacks it."""
+        """Returns the model's operator code for these values; adds a new operator code if the model has none."""
         wanted = (builtin_code, custom_code, version)
         for code in self.operator_codes:
             if (code.builtin_code, code.custom_code, code.version) == wanted:
@@ -437,7 +436,7 @@ class Model:
     def entries(self, key: str = "") -> Sequence[Signature]:
         """The model's signatures.
 
-        A model without signatures gets one with the default key, for the main subgraph.
+        For a model without signatures, returns a signature of the main subgraph with the key `key`.
         """
         if self.signatures or not self.subgraphs:
             return self.signatures
@@ -451,7 +450,7 @@ class Model:
         return None
 
     def set_metadata(self, name: str, blob: Blob) -> None:
-        """Stores data under a name: replaces the first entry with this name, or appends an entry."""
+        """Stores metadata under a name: replaces the first entry with this name, or appends an entry."""
         buffer = Buffer(blob, is_external=blob.size >= EXTERNAL_SIZE)
         self.buffers.append(buffer)
         for entry in self.metadata:
@@ -461,12 +460,12 @@ class Model:
         self.metadata.append(Metadata(name, buffer))
 
     def close(self) -> None:
-        """Closes the file that the model was read from; views of the file stay valid."""
+        """Closes the file from which the model was read; views of the file's data stay valid."""
         if self.source:
             self.source.close()
 
     def release(self) -> None:
-        """Breaks the graph's reference cycles, which would keep the file until a garbage collection."""
+        """Breaks the graph's reference cycles, which would keep the file mapped until a garbage collection."""
         for op in self.ops():
             op.release()
 
@@ -478,15 +477,15 @@ class Model:
 
 
 CUSTOM = 32
-"""Number of BuiltinOperator.CUSTOM."""
+"""Value of BuiltinOperator.CUSTOM in the schema, the operator number of all custom ops."""
 
 PLACEHOLDER = 127
-"""BuiltinOperator.PLACEHOLDER_FOR_GREATER_OP_CODES: value of the deprecated byte for greater codes."""
+"""BuiltinOperator.PLACEHOLDER_FOR_GREATER_OP_CODES: the deprecated byte's value for larger operator codes."""
 
 
 @cache
 def builtin_name(builtin_code: int) -> str:
-    """Returns a builtin operator's name in the schema; `BUILTIN_<number>` if the schema lacks the number."""
+    """Returns a builtin operator's name in the schema; `BUILTIN_<number>` if the schema lacks the operator."""
     from litert.model.schema import BUILTIN_OPERATORS
 
     return BUILTIN_OPERATORS.get(builtin_code, f"BUILTIN_{builtin_code}")

@@ -1,4 +1,4 @@
-"""Writes kernel sources, as the kernel compilers get them, for people to read: one file for each kernel."""
+"""Writes the source code that kernel compilers get to files, for people to read: one file for each kernel."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ _MOST_FILES, _MOST_LETTERS = 10_000, 256 << 20  # the texts may come from a fore
 
 
 def write_kernels(folder: str, texts: Sequence[str]) -> str:
-    """Writes each text as `program<n>.cl` to a directory, which is made if it does not exist.
+    """Writes the source code of each kernel as `program<n>.cl` to a directory; makes the directory if necessary.
 
-    Returns a sentence about the files.
+    Returns a sentence that says how many kernels were written to which directory.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if the texts are too large for people to read; NOT_FOUND or FILE_IO.
+      LiteRtError: UNSUPPORTED, if there are too many kernels or too much source code; NOT_FOUND or FILE_IO, if
+        writing fails.
     """
     if len(texts) > _MOST_FILES or sum(map(len, texts)) > _MOST_LETTERS:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"{len(texts)} kernels of {sum(map(len, texts)) >> 20} MiB are too much to write",
+            f"{len(texts)} kernels with {sum(map(len, texts)) >> 20} MiB of source code are too "
+            "much to write",
             folder,
         )
     make_folder(folder)
@@ -38,5 +40,5 @@ def write_kernels(folder: str, texts: Sequence[str]) -> str:
 
 
 def dump_at_load(folder: str, texts: Sequence[str]) -> None:
-    """Writes the kernels of a model that is being loaded, and logs a sentence about the files."""
+    """Writes the kernels of a model while the model is loaded, and logs where the files are."""
     _LOG.info("%s", write_kernels(folder, texts))

@@ -1,7 +1,7 @@
-"""The manifest of a compiled file: the tools that made the file, and digests of their inputs.
+"""The manifest of a compiled file: records which tools made the file, and digests of its assets and byte code.
 
-The manifest is JSON under the metadata key `litert_npu_manifest`. The manifest contains no paths
-and no times: the same input, flags and versions give the same bytes.
+The manifest is JSON under the metadata key `litert_npu_manifest`. The manifest contains no paths and no times, so
+that the same input, flags and versions produce the same bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NO_FLAGS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """Size and digest of expected bytes.
+    """Size and SHA-256 of data, with which the data in a file are compared.
 
     Attributes:
       size: Number of bytes.
@@ -42,7 +42,7 @@ class Digest:
 
     @classmethod
     def of(cls, blob: Blob) -> Digest:
-        """Reads all bytes of a blob once, without a copy and without keeping them in memory."""
+        """Computes the digest of a blob; reads each byte once, and does not keep the data in memory."""
         import hashlib  # imported here, because it loads OpenSSL
 
         digest = hashlib.sha256()
@@ -58,12 +58,12 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class ShapeOutput:
-    """An output of an NPU call with dynamic shape.
+    """An output of an NPU call, whose shape is known only at run time.
 
     Attributes:
-      call_name: Name of the call's function.
+      call_name: Name of the NPU call's function.
       output: Index of the output among the call's outputs.
-      shape_output: Index of the int32 output that holds the output's shape.
+      shape_output: Index of another output of the call: an int32 tensor that holds the output's shape.
     """
 
     call_name: str
@@ -76,16 +76,15 @@ class Manifest:
     """The facts that a compiled file records about itself.
 
     Attributes:
-      soc_manufacturer, soc_model: Manufacturer and model of the chip, same as in the stamp.
+      soc_manufacturer, soc_model: Manufacturer and model of the NPU, same as in the stamp.
       plugin_sdk_version: Version of the vendor's compiler.
-      flags: Flags that the user gave, by name, without flags whose value is a path.
-      assets: Digests of assets by name, as `register_asset` names the assets.
-      modules: Digests of byte code modules, in their order in the file (`Model.byte_code`).
-      shape_outputs: Outputs of dynamic shape, for all calls.
-      native_assets: Names of assets whose machine code the calls run; the code runs only where it
-        is allowed.
+      flags: Values of the flags that the user gave, by name; flags with a path as value are omitted.
+      assets: Digests of assets, by the names that `register_asset` gets.
+      modules: Digests of byte code modules, in the order of `Model.byte_code`.
+      shape_outputs: Outputs of all NPU calls whose shape is known only at run time.
+      native_assets: Names of assets with machine code that NPU calls run, if the user allows machine code.
       sdk_version: Version of this project that wrote the file.
-      has_digest: Whether the file has a place for the digest of the whole file.
+      has_digest: Whether the file reserves bytes for a digest of the whole file.
     """
 
     soc_manufacturer: str
@@ -109,10 +108,11 @@ class Manifest:
 
     @classmethod
     def from_json(cls, data: bytes | memoryview, where: str = "") -> Manifest:
-        """Parses the output of `to_json`; unknown keys are ignored.
+        """Parses a manifest from the output of `to_json`; ignores unknown keys.
 
         Raises:
-          LiteRtError: INVALID_FLATBUFFER, or WRONG_VERSION for an unknown version.
+          LiteRtError: INVALID_FLATBUFFER, if the manifest is damaged; WRONG_VERSION, if the manifest has an
+            unknown version.
         """
         try:
             if len(data) > _MAX_SIZE:
@@ -140,8 +140,8 @@ def read_manifest(model: Model, where: str = "") -> Manifest | None:
     """Returns a model's manifest; None if the model has no manifest.
 
     Raises:
-      LiteRtError: Same as `Manifest.from_json`; INVALID_FLATBUFFER, if manifest and file disagree
-        on whether the file has a digest.
+      LiteRtError: Same as `Manifest.from_json`; also INVALID_FLATBUFFER, if only the manifest or only the file has
+        a place for the file's digest.
     """
     blob = model.find_metadata(MANIFEST_KEY)
     manifest = None if blob is None else Manifest.from_json(blob.view, where)
@@ -160,7 +160,7 @@ def read_manifest(model: Model, where: str = "") -> Manifest | None:
 
 
 def set_manifest(model: Model, manifest: Manifest) -> None:
-    """Stores a manifest in a model in place of an old one, and sets `has_digest` as the manifest says."""
+    """Stores a manifest in a model, replaces an older manifest, and copies `has_digest` to the model."""
     model.set_metadata(MANIFEST_KEY, Blob(manifest.to_json()))
     model.has_digest = manifest.has_digest
 
@@ -171,11 +171,11 @@ def find_mismatches(
     modules: Sequence[Blob],
     size_limit: int | None = None,
 ) -> list[str]:
-    """Returns sentences about differences between a file's assets and byte code and its manifest.
+    """Compares a file's assets and byte code with the manifest; returns a sentence about each difference.
 
-    The list is empty if they agree.
+    The list is empty if there are no differences.
 
-    For files with more bytes than `size_limit`, only sizes are compared.
+    For assets and modules with more than `size_limit` bytes, only the sizes are compared.
     """
     known = {f"asset '{name}'": digest for name, digest in manifest.assets.items()}
     known |= {f"byte code module {i}": digest for i, digest in enumerate(manifest.modules)}
@@ -192,7 +192,7 @@ def find_mismatches(
 
 
 def _change(expected: Digest, blob: Blob, size_limit: int | None) -> str:
-    """Returns how a blob differs from its digest; "" if it does not differ."""
+    """Returns a phrase about how a blob differs from its digest; "" if there is no difference."""
     if blob.size != expected.size:
         return f"{blob.size} bytes, not {expected.size}"
     if size_limit is not None and blob.size > size_limit:

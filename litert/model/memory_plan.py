@@ -1,7 +1,7 @@
-"""A vendor's description of an NPU's memory during a call, for people to look at.
+"""A vendor's description of how an NPU call uses the NPU's memory, for people to read.
 
-A compiled file holds the plans as JSON under the metadata key `litert_npu_memory`. A run does not
-need the plans.
+A compiled file stores these memory plans as JSON under the metadata key `litert_npu_memory`. The runtime does not
+need the plans to run the model.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ MEMORY_KEY = "litert_npu_memory"
 
 @dataclass(frozen=True, slots=True)
 class MemorySpaceUse:
-    """A memory of the NPU.
+    """A memory of the NPU, and how much of this memory an NPU call uses.
 
     Attributes:
       name: The vendor's name of the memory: `CMX`, `DDR`.
-      used: Number of bytes that the call takes, from the start of the memory.
-      capacity: Number of bytes of the memory; 0 if the vendor does not say.
+      used: Number of bytes that the NPU call uses, from the start of the memory.
+      capacity: Size of the memory, in bytes; 0 if the vendor does not give the size.
     """
 
     name: str
@@ -35,13 +35,13 @@ class MemorySpaceUse:
 
 @dataclass(frozen=True, slots=True)
 class PlacedBuffer:
-    """A range of a memory that holds one object for some steps of a call.
+    """A range of a memory that holds one object during some steps of an NPU call.
 
     Attributes:
-      name: Name of the tensor, or purpose of the range.
-      space: Index of the memory.
-      offset, size: Position and size of the range, in bytes.
-      first, last: First and last step, both included.
+      name: Name of the tensor in this range of memory, or the range's purpose.
+      space: Index of the memory in `MemoryPlan.spaces`.
+      offset, size: Offset and size of the range, in bytes.
+      first, last: Indices of the first and the last step during which the memory holds the object.
     """
 
     name: str
@@ -54,12 +54,12 @@ class PlacedBuffer:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """The memory plan of one call.
+    """The memory plan of one NPU call.
 
     Attributes:
       steps: The vendor's names of the NPU's steps, in execution order.
       spaces: Memories of the NPU.
-      buffers: Ranges of memory, in any order.
+      buffers: Used ranges of the memories, in any order.
     """
 
     steps: Sequence[str]
@@ -69,12 +69,12 @@ class MemoryPlan:
 
 @dataclass(frozen=True, slots=True)
 class CallMemory:
-    """The memory plan of a call of a file.
+    """The memory plan of an NPU call in a compiled file.
 
     Attributes:
-      call: Name of the call's function in the byte code.
-      module: Index of the byte code module.
-      plan: Memory plan of the call.
+      call: Name of the NPU call's function in the byte code.
+      module: Index of the byte code module that contains the NPU call's function.
+      plan: Memory plan of the NPU call.
     """
 
     call: str
@@ -83,27 +83,27 @@ class CallMemory:
 
 
 def set_memory(model: Model, calls: Sequence[CallMemory]) -> None:
-    """Stores memory plans of calls in a model; does nothing if there are no calls."""
+    """Stores the memory plans of NPU calls in a model; does nothing if `calls` is empty."""
     _ENTRY.write(model, calls)
 
 
 def read_memory(model: Model, where: str = "") -> Sequence[CallMemory]:
-    """Returns the memory plans of a model's calls that the file contains; same errors as `CallMetadata.read`."""
+    """Returns the memory plans of NPU calls from a model; raises the same errors as `CallMetadata.read`."""
     return _ENTRY.read(model, where)
 
 
 def pack_plan(plan: MemoryPlan | None) -> object:
-    """Returns a plan as plain data."""
+    """Converts a memory plan to plain data."""
     return _PLAN.dump(plan)
 
 
 def unpack_plan(packed: object) -> MemoryPlan | None:
-    """Reads the plain data that `pack_plan` made."""
+    """Converts plain data from `pack_plan` back to a memory plan."""
     return _PLAN.read(JsonNode(packed, "$", "memory of a call", Status.SERIALIZATION))
 
 
 def find_plan_mistake(plan: object) -> str:
-    """Returns the mistake in a vendor's memory plan of a call; "" if there is no mistake."""
+    """Returns the mistake in a vendor's memory plan; "" if the plan has no mistake."""
     return find_format_mistake(plan, MemoryPlan, _PLAN)
 
 

@@ -1,6 +1,6 @@
-"""Packs a model's tables into a flatbuffer; objects become indices again.
+"""Packs a model into the tables of a flatbuffer; references between objects become indices.
 
-Tensors and ops are packed with few steps, because they are most of a model.
+The code for tensors and ops is optimized, because they make up most of a model.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class ModelTables:
     """The flatbuffer tables of one model.
 
     Attributes:
-      absolute: Address of each 64-bit number that holds a file position, with the distance from the
-        end of the tables.
-      calls: Address of the custom options of each dispatch op, by the op's id.
+      absolute: Maps the address of each 64-bit file position in the tables to the data's distance from the end of
+        the tables.
+      calls: Address of each dispatch op's custom options, by the Python `id` of the op.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ModelTables:
         outside: Mapping[int, int],
         call_options: Mapping[int, bytes],
     ) -> None:
-        """Takes positions like `SchemaWriter`, and the dispatch ops' custom options in final size, by op id."""
+        """Takes data positions as `SchemaWriter` does, and custom options of dispatch ops, by the op's `id`."""
         self._model = model
         self._writer = SchemaWriter(inside, outside)
         self._buffers = all_buffers(model)
@@ -71,7 +71,7 @@ class ModelTables:
         self.calls: dict[int, int] = {}
 
     def assemble(self, alignment: int) -> bytearray:
-        """Returns the tables, padded to a multiple of an alignment."""
+        """Returns the tables; pads their size to a multiple of `alignment`."""
         model, writer, out = self._model, self._writer, self._writer.out
         buffers = [self._buffer(buffer) for buffer in self._buffers]
         codes = [self._operator_code(code) for code in self._codes]
@@ -227,7 +227,7 @@ class ModelTables:
         return packed
 
     def _op_with_more(self, op: Op, code: int, index: dict[int, int]) -> int:
-        """Packs an op with fields that most ops lack, or without fields that most ops have."""
+        """Packs an op that has a field which most ops lack, or lacks a field which most ops have."""
         writer, out = self._writer, self._writer.out
         offsets: Offsets = [
             *writer.int_field(1, _indices(op.inputs, index), op.inputs),
@@ -264,7 +264,7 @@ class ModelTables:
         if number is None:
             raise LiteRtError(
                 Status.INVALID_GRAPH_INVARIANT,
-                f"the signature '{signature.key}' names a subgraph that the model lacks",
+                f"the signature '{signature.key}' refers to a subgraph that the model lacks",
             )
         offsets = [
             *self._tensor_map(0, signature.inputs, subgraph),
@@ -288,7 +288,7 @@ class ModelTables:
 
 
 def all_buffers(model: Model) -> list[Buffer]:
-    """Returns the model's buffers, then buffers that only a tensor or a metadata entry uses."""
+    """Returns the model's list of buffers, then buffers that tensors or metadata use but the list lacks."""
     used = [tensor.buffer for subgraph in model.subgraphs for tensor in subgraph.tensors]
     used += [entry.buffer for entry in model.metadata]
     used += [entry for entry in model.metadata_buffers if isinstance(entry, Buffer)]
@@ -296,7 +296,7 @@ def all_buffers(model: Model) -> list[Buffer]:
 
 
 def _with_others(listed: Sequence[_Item], used: Sequence[_Item]) -> list[_Item]:
-    """Returns the objects that a model lists, then objects that it only uses, each once."""
+    """Returns the listed objects, then the used objects that are not listed, each once."""
     known = set(map(id, listed))
     return [*listed, *{id(item): item for item in used if id(item) not in known}.values()]
 
@@ -304,7 +304,7 @@ def _with_others(listed: Sequence[_Item], used: Sequence[_Item]) -> list[_Item]:
 def _not_held_together(subgraph: Subgraph) -> LiteRtError:
     return LiteRtError(
         Status.INVALID_GRAPH_INVARIANT,
-        f"the subgraph '{subgraph.name}' uses a tensor that is not among its tensors",
+        f"the subgraph '{subgraph.name}' uses a tensor that is not in its list of tensors",
     )
 
 
@@ -313,7 +313,7 @@ def _indices(tensors: Iterable[Tensor | None], index: Mapping[int, int]) -> tupl
 
 
 def _number(options: Table, union: str) -> int:
-    """Returns the union's name for the table that it holds."""
+    """Returns the number of a table's type in a union of the schema."""
     number = union_numbers(union).get(options.type_name)
     if number is None:
         raise LiteRtError(

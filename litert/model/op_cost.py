@@ -1,10 +1,9 @@
-"""Arithmetic and memory traffic of an op, derived from its shapes, types and options.
+"""Counts an op's arithmetic operations and memory traffic, from its shapes, types and options.
 
-Arithmetic is counted as in TFLite's converter (`GetArithmeticCount` in TensorFlow's
-`compiler/mlir/lite/ir/tfl_ops.cc`; examples are in `lite/tests/get-arithmetic-count.mlir`), but in
-two parts: multiply-accumulates of products with weights and matrices, and other operations. The
-converter counts two for each multiply-accumulate and one for each other operation. Fused
-activations and pure data movement count as zero.
+The counts agree with TFLite's converter (`GetArithmeticCount` in TensorFlow's `compiler/mlir/lite/ir/tfl_ops.cc`;
+examples are in `lite/tests/get-arithmetic-count.mlir`). The converter adds up all arithmetic: two for each
+multiply-accumulate, and one for each other operation. This module counts multiply-accumulates (of convolutions,
+matrix products and the like) and other operations separately. Fused activations and data movement count as zero.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from litert.model.graph import Op, Tensor
 
 @dataclass(frozen=True, slots=True)
 class OpCost:
-    """The cost of an op in one run; None for an unknown number.
+    """The cost of an op in one run; a number is None if it is unknown.
 
     Attributes:
       macs: multiply-accumulates.
       operations: Number of other arithmetic operations, such as one for each element of a sum.
-      bytes: Size of inputs, constants and outputs, each read or written once.
+      bytes: Memory traffic in bytes, if the op reads each input and constant once, and writes each output once.
     """
 
     macs: int | None
@@ -34,7 +33,7 @@ class OpCost:
 
     @property
     def arithmetic(self) -> int | None:
-        """Total arithmetic in operations; a multiply-accumulate counts as two."""
+        """Total number of arithmetic operations; a multiply-accumulate counts as two."""
         if self.macs is None or self.operations is None:
             return None
         return 2 * self.macs + self.operations
@@ -49,11 +48,11 @@ class OpCost:
 
 @dataclass(frozen=True, slots=True)
 class KnownCost:
-    """The total cost of several ops, as far as it is known.
+    """The total cost of several ops; unknown costs are not included.
 
     Attributes:
-      macs, operations, bytes: Same as in `OpCost`.
-      num_unknown: Number of ops with unknown arithmetic or traffic.
+      macs, operations, bytes: Sums of these numbers in `OpCost`.
+      num_unknown: Number of ops for which the arithmetic or the memory traffic is unknown.
     """
 
     macs: int
@@ -63,7 +62,7 @@ class KnownCost:
 
     @classmethod
     def of(cls, costs: Iterable[OpCost]) -> KnownCost:
-        """Sums up."""
+        """Adds up the costs of several ops."""
         macs = operations = size = num_unknown = 0
         for cost in costs:
             macs += cost.macs or 0
@@ -74,7 +73,7 @@ class KnownCost:
 
     @property
     def arithmetic(self) -> int:
-        """Total known arithmetic, in operations."""
+        """Total number of known arithmetic operations; a multiply-accumulate counts as two."""
         return 2 * self.macs + self.operations
 
 
@@ -83,11 +82,11 @@ UNKNOWN_COST = OpCost(None, None, None)
 
 
 def find_cost(op: Op) -> OpCost:
-    """Returns the cost of an op, as far as the graph determines the cost.
+    """Returns the cost of an op; parts that the graph does not determine are None.
 
-    Arithmetic is unknown for custom ops, for builtin ops without a formula in this module, and if a
-    dimension is known only at run time; bytes are unknown if the size of a tensor is. An op that
-    runs subgraphs costs nothing itself: the ops of these subgraphs have the cost.
+    The arithmetic is unknown for custom ops, for builtin ops without a formula in this module, and for shapes that
+    are known only at run time. The memory traffic is unknown if the size of a tensor is unknown. An op that calls
+    subgraphs has no cost of its own, because the ops in these subgraphs have their costs.
     """
     if op.name in _CALLS:
         return NO_COST
@@ -102,11 +101,11 @@ def find_cost(op: Op) -> OpCost:
 
 
 _Arithmetic = tuple[int, int]
-"""Number of multiply-accumulates, and number of other operations."""
+"""Number of multiply-accumulates, and number of other arithmetic operations."""
 
 
 class _UnknownError(Exception):
-    """An error for a size that only a run knows, or that the file leaves out."""
+    """A size is known only at run time, or the file omits the size."""
 
 
 def _sum(first: int | None, second: int | None) -> int | None:
@@ -136,20 +135,20 @@ def _input(op: Op, index: int) -> Tensor:
 
 
 def _bias(op: Op, index: int) -> int:
-    """Counts an addition for each output element, if there is a bias."""
+    """Counts an addition for each output element if the op has a bias."""
     has_bias = len(op.inputs) > index and op.inputs[index] is not None
     return _size(op.outputs[0]) if has_bias else 0
 
 
 def _weighted(op: Op) -> _Arithmetic:
-    """Counts: each output position uses all weights once, for all channels."""
+    """Counts the arithmetic of an op that uses all weights once for each output position."""
     output = op.outputs[0]
     positions = _size(output) // _dimension(output, -1)
     return positions * _size(_input(op, 1)), _bias(op, 2)
 
 
 def _transposed(op: Op) -> _Arithmetic:
-    """Counts: each input position uses all weights once, for all channels; input 0 is the output's shape."""
+    """Counts the arithmetic of an op that uses all weights once for each position of input 2."""
     data = _input(op, 2)
     positions = _size(data) // _dimension(data, -1)
     return positions * _size(_input(op, 1)), _bias(op, 3)
@@ -161,7 +160,7 @@ def _matrix_product(op: Op) -> _Arithmetic:
 
 
 def _recurrent(*weights: int) -> Callable[[Op], _Arithmetic]:
-    """Counts: each input row uses all weights once, for all steps and batches; `weights` are indices of inputs."""
+    """Counts the arithmetic of an op that uses the weights, the inputs `weights`, once for each input row."""
 
     def count(op: Op) -> _Arithmetic:
         data = _input(op, 0)
@@ -195,7 +194,7 @@ def _nothing(op: Op) -> _Arithmetic:
 
 _CALLS = frozenset({"CALL", "CALL_ONCE", "IF", "STABLEHLO_CASE", "STABLEHLO_WHILE", "WHILE"})
 _EXPONENTIAL = 64
-"""Number of operations of an exponential or a similar function, as in the converter."""
+"""Number of operations that an exponential or a similar function counts as, as in TFLite's converter."""
 
 _NAMES: Mapping[Callable[[Op], _Arithmetic], str] = {
     _weighted: "CONV_2D CONV_3D DEPTHWISE_CONV_2D FULLY_CONNECTED",
@@ -214,7 +213,8 @@ _NAMES: Mapping[Callable[[Op], _Arithmetic], str] = {
     _each_output(2): "SQUARED_DIFFERENCE",
     _each_output(3): "L2_NORMALIZATION",
     _each_output(7): "RESIZE_BILINEAR",  # four products, and three sums of them
-    _each_output(_EXPONENTIAL): "ATAN2 COS ELU EXP GELU LOG LOG_SOFTMAX LOGISTIC POW SIN SOFTMAX TANH",
+    _each_output(_EXPONENTIAL): "ATAN2 COS ELU EXP GELU LOG LOG_SOFTMAX LOGISTIC POW SIN SOFTMAX "
+    "TANH",
     _nothing: """BATCH_TO_SPACE_ND BROADCAST_ARGS BROADCAST_TO CONCATENATION DENSIFY DEPTH_TO_SPACE
         DYNAMIC_UPDATE_SLICE EMBEDDING_LOOKUP EXPAND_DIMS FILL GATHER GATHER_ND MIRROR_PAD ONE_HOT PACK PAD PADV2
         RANGE RANK RESHAPE RESIZE_NEAREST_NEIGHBOR REVERSE_V2 SCATTER_ND SHAPE SLICE SPACE_TO_BATCH_ND
@@ -226,7 +226,7 @@ _ARITHMETIC = {name: count for count, names in _NAMES.items() for name in names.
 _READ_IN_PART = {
     "EMBEDDING_LOOKUP": 1, "GATHER": 0, "GATHER_ND": 0, "SLICE": 0, "STRIDED_SLICE": 0,
 }  # fmt: skip
-"""Ops that read from one input, given by its index, only as much as they write."""
+"""Maps ops that read from an input only as many bytes as they write to the index of this input."""
 
 
 def _count_bytes(op: Op) -> int:
@@ -242,7 +242,7 @@ def _bytes_read(op: Op, written: int) -> Iterator[int]:
 
 
 def _bytes(tensor: Tensor) -> int:
-    """Returns the size of a tensor in memory; for a constant, the size in the file, which may be sparse."""
+    """Returns a tensor's size in memory, in bytes; a constant has its size in the file, where it may be sparse."""
     if tensor.is_constant:
         return len(tensor.data)
     if not tensor.element_type.bits or not tensor.type.layout.is_static:

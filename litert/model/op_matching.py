@@ -1,9 +1,10 @@
-"""Matches the ops of two versions of a subgraph, for the comparison of two models.
+"""Finds out which ops of two versions of a subgraph are the same, to compare two versions of a model.
 
-A file does not say which op was which op before a rewrite. The steps match, in this order: ops from
-the first on, until a difference; ops of one kind that write tensors with the same names; ops that
-read the same known tensors; ops whose results the same ops read; and, between known ops, ops of one
-kind in their order, unless other names or other inputs contradict. Each step takes linear time.
+A file does not record where its ops come from, so this module matches ops in several steps. The first step matches
+equal ops from the start of both versions up to the first difference. The next steps match ops of the same kind
+that write tensors with the same names, ops that read the same matched tensors, and ops that write tensors for the
+same matched readers. The last step matches the remaining ops between two matched ops by kind and order, unless
+both their names and their inputs differ. Each step takes linear time.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ class OpMatching:
     """The ops of a subgraph `after` a change, matched with the ops `before` the change.
 
     Attributes:
-      ops: Map from an op after the change to the op before.
-      tensors: Map from a tensor after the change to the tensor before: results of matched ops,
-        inputs of the subgraph, and tensors that no op writes.
+      ops: Maps each matched op after the change to the same op before the change.
+      tensors: Maps tensors after the change to the same tensors before the change: results of matched ops, inputs
+        of the subgraph, and tensors that no op writes.
     """
 
     def __init__(self, before: Subgraph, after: Subgraph) -> None:
@@ -42,11 +43,11 @@ class OpMatching:
         self._match_sources()
 
     def is_same(self, before: Tensor, after: Tensor) -> bool:
-        """Returns whether two tensors are known to be the same, by position or by name."""
+        """Returns whether two tensors are known to be the same tensor, because of their positions or names."""
         return self.tensors.get(after) is before or self._namesake(after) is before
 
     def count_moved(self) -> int:
-        """Returns the smallest number of ops that would have to move to restore the old order."""
+        """Returns the least number of ops whose moves would restore the order before the change."""
         place = {op: index for index, op in enumerate(self._before.ops)}
         places = [place[self.ops[op]] for op in self._after.ops if op in self.ops]
         ends: list[int] = []  # for each length, the smallest end of an ascending sequence
@@ -97,7 +98,7 @@ class OpMatching:
                     break
 
     def _match_by_readers(self) -> None:
-        """Matches tensors that the same op reads, or the subgraph returns, at the same position."""
+        """Matches tensors that are the same input of the same op, or the same output of the subgraph."""
         for before, after in zip(self._before.outputs, self._after.outputs, strict=False):
             self._pair_producers(before, after)
         for op in reversed(self._after.ops):
@@ -138,9 +139,9 @@ class OpMatching:
             start = end + 1
 
     def _may_be(self, before: Op, after: Op) -> bool:
-        """Returns whether the order alone may match two ops.
+        """Returns whether two ops may be matched only by their order.
 
-        Ops with different names and different inputs do not match.
+        Two ops must not be matched if their results have different names and they share no input.
         """
         names = [op.outputs[0].name if op.outputs else "" for op in (before, after)]
         if "" in names or names[0] == names[1]:
@@ -153,7 +154,7 @@ class OpMatching:
         )
 
     def _gaps(self) -> Iterator[tuple[list[Op], Op | None]]:
-        """Yields runs of unknown ops after the change, with the known op behind each run."""
+        """Yields sequences of unmatched ops after the change, each with the matched op after the sequence."""
         gap: list[Op] = []
         for op in self._after.ops:
             if op in self.ops:
@@ -164,9 +165,9 @@ class OpMatching:
         yield gap, None
 
     def _match_sources(self) -> None:
-        """Matches tensors that no op writes by the positions where they are read.
+        """Matches tensors that no op writes, by the positions at which matched ops read these tensors.
 
-        Unread tensors match by name and order.
+        Tensors that no op reads are matched by name and order.
         """
         pairs = list(zip(self._before.outputs, self._after.outputs, strict=False))
         for op, old in self.ops.items():
@@ -203,7 +204,7 @@ def _unique_names(subgraph: Subgraph) -> Mapping[str, Tensor]:
 
 
 def _shape(op: Op, first_uses: dict[Tensor, int]) -> tuple[Hashable, ...]:
-    """Returns an op's kind and its tensors by the order of first use.
+    """Returns an op's kind, and its tensors numbered in the order of their first uses.
 
     Two ops are equal if all ops before them are equal.
     """
@@ -215,7 +216,7 @@ def _shape(op: Op, first_uses: dict[Tensor, int]) -> tuple[Hashable, ...]:
 
 
 def _unique_keys(ops: Sequence[Op], without: Container[Op]) -> Iterator[tuple[tuple[str, str], Op]]:
-    """Maps kind and name of the first result to the op, if only one op has them."""
+    """Maps an op's kind and the name of its first result to the op, if no other op has the same kind and name."""
     rest = [op for op in ops if op not in without]
     keys = [(op.name, op.outputs[0].name if op.outputs else "") for op in rest]
     counts = Counter(keys)
@@ -223,14 +224,14 @@ def _unique_keys(ops: Sequence[Op], without: Container[Op]) -> Iterator[tuple[tu
 
 
 def _key(op: Op, known: Callable[[Tensor], Hashable], most: int | None) -> Hashable:
-    """Returns an op's kind and its first `most` inputs, or all; without constants, whose data may have changed."""
+    """Returns an op's kind and its first `most` inputs (None for all) that are not constant."""
     read = [tensor for tensor in op.inputs if tensor is not None and not tensor.is_constant]
     inputs = [known(tensor) for tensor in read[:most]]
     return None if None in inputs or not inputs else (op.name, *inputs)
 
 
 def _source_kind(tensor: Tensor) -> str:
-    """Returns the role of a tensor that no op writes; "" for a tensor that an op writes."""
+    """Returns the kind of a tensor that no op writes; "" for a tensor that an op writes."""
     if tensor.producer is not None:
         return ""
     return "constant" if tensor.is_constant else "value"

@@ -1,8 +1,9 @@
-"""Writes a planned file beside its target, by kernel copies where possible, and renames the complete file.
+"""Writes a planned file: copies data inside the operating system's kernel where possible.
 
-On file systems that can share blocks, the copy shares blocks (`cp --reflink`). Otherwise, a 1 MiB
-pipe carries the pages into blocks that are reserved in one piece: this takes 0.6 of the time of
-`copy_file_range` and `sendfile`, whose own pipe has 16 pages (measured on ext4, Linux 6).
+The file has a temporary name until it is complete. On file systems that can share blocks between files, the copy
+shares the source's blocks (as `cp --reflink` does). On other file systems, the module allocates the target's
+blocks at once and copies the data through a pipe of 1 MiB. This takes 0.6 of the time of `copy_file_range` and
+`sendfile`, which internally use a pipe of 16 pages (measured on ext4, Linux 6).
 """
 
 from __future__ import annotations
@@ -34,15 +35,13 @@ _NO_KERNEL_COPY = {
     errno.ETXTBSY, errno.ENOTSOCK, errno.ENODEV, errno.ENOTTY, errno.EMFILE, errno.ENFILE,
 }  # fmt: skip
 _Way = Callable[[int, int, int, int], int]
-"""Function that copies bytes.
-
-Arguments are the source's file descriptor, source offset, target offset and size; the result is the
-number of bytes copied.
+"""Function that copies bytes from a source file. The arguments are the source's file descriptor, source offset,
+target offset and size; the result is the number of bytes that were copied.
 """
 
 
 def plan_bytes(plan: Plan) -> bytes:
-    """Returns the file's bytes in memory."""
+    """Returns the planned file's content as bytes."""
     try:
         out = bytearray(plan.size)
     except MemoryError as error:
@@ -64,10 +63,10 @@ def plan_bytes(plan: Plan) -> bytes:
 
 
 def write_plan(plan: Plan, path: str, permissions: int | None = None) -> None:
-    """Writes a file that appears when it is complete; the old file stays until then.
+    """Writes a planned file; replaces an old file at this path only when the new file is complete.
 
     Raises:
-      LiteRtError: FILE_IO, or INVALID_ARGUMENT if the path cannot be a file.
+      LiteRtError: FILE_IO, if writing fails; INVALID_ARGUMENT, if the path cannot be a file.
     """
     with open_atomic(path, permissions) as fd:
         if plan.size <= _SMALL_FILE:
@@ -105,9 +104,10 @@ def _copy_runs(fd: int, copy: FileCopy, plan: Plan) -> None:
 
 
 def _write_back() -> Callable[[int, int, int], object]:
-    """Returns a function of file, offset and size that starts writing a range to the disk.
+    """Returns a function that gets a file, an offset and a size, and starts writing this range to the disk.
 
-    All bytes must be on the disk at the end. On systems without such a function, it does nothing.
+    The caller must still wait until all bytes are on the disk. On systems that lack such a system call, the
+    returned function does nothing.
     """
     import ctypes  # imported here, because few models are so large
 
@@ -120,7 +120,7 @@ def _write_back() -> Callable[[int, int, int], object]:
 
 
 def write_at(fd: int, data: bytes | bytearray | memoryview, target: int) -> None:
-    """Writes all bytes at an offset."""
+    """Writes all bytes of `data` at an offset of a file."""
     view = memoryview(data)
     while view:
         count = os.pwrite(fd, view[:_PIECE], target)
@@ -129,10 +129,10 @@ def write_at(fd: int, data: bytes | bytearray | memoryview, target: int) -> None
 
 
 class FileCopy:
-    """Copies ranges into a file by the fastest way that works; ways that failed are not tried again."""
+    """Copies ranges into a file with the fastest method that works; methods that failed are not tried again."""
 
     def __init__(self, fd: int, size: int) -> None:
-        """Takes the descriptor of the target file, which the caller still owns, and the final size."""
+        """Takes the descriptor of the target file, which the caller must close, and the final size of the file."""
         self._fd = fd
         self._size = size
         self._has_disk = os.major(os.fstat(fd).st_dev) != 0
@@ -147,11 +147,11 @@ class FileCopy:
         self._ways.append(self._clone)
 
     def copy(self, file: MappedFile, source: int, target: int, size: int) -> None:
-        """Copies a range of a source.
+        """Copies a range of a source file into the target file.
 
         Raises:
-          OSError: Writing the target failed.
-          LiteRtError: FILE_IO, if the source has become shorter.
+          OSError: Writing to the target file failed.
+          LiteRtError: FILE_IO, if the source file has become shorter.
         """
         if not file.is_open:
             write_at(self._fd, file.view[source : source + size], target)
@@ -175,7 +175,7 @@ class FileCopy:
             source, target, left = source + count, target + count, left - count
 
     def close(self) -> None:
-        """Closes the pipe."""
+        """Closes the pipe through which data are copied."""
         if self._pipe is not None:
             for end in self._pipe:
                 os.close(end)

@@ -1,7 +1,6 @@
-"""Plans the positions of data behind the tables, in the order of the source file.
+"""Plans the positions of a file's data after its tables; keeps the order of the source file.
 
-Neighbouring blobs of one file stay neighbours at the same distance, so that one copy moves them
-together.
+Blobs that are close together in a source file keep their distances, so that a single copy moves all of them.
 """
 
 from __future__ import annotations
@@ -12,26 +11,26 @@ from typing import NamedTuple
 from litert.model.blob import Blob, MappedFile, ReadBytes
 
 ALIGNMENT = 64
-"""Alignment of byte code, and of data behind the flatbuffer, in bytes."""
+"""Alignment of byte code, and of data after the flatbuffer, in bytes."""
 
 PAGE = 4096
 _LARGE = 1 << 20  # for such data, padding is worth the faster copy
 _DATA_ALIGNMENT = 16  # alignment of the schema; neighbours keep their relative alignment
 _MAX_GAP = 64  # a gap between neighbours is copied along, and overwritten where it differs
 SIZE_PREFIX = 4
-"""Number of bytes in front of a vector that hold the vector's size."""
+"""Size of the number before a vector that holds the vector's length, in bytes."""
 
 
 class Region:
-    """A region of data, one blob after the other.
+    """A region of the file that contains blobs, one after the other.
 
     Attributes:
-      places: Position of each blob by its id, in bytes from the end of the tables.
-      blobs: Blobs in the order of their positions, each once.
-      end: End of the last blob.
-      prefix: Number of bytes in front of each blob that hold its size.
-      has_pages: Whether blobs keep their position within a memory page, which the kernel copies
-        fastest; the end of the tables must then be a multiple of `PAGE`.
+      places: Position of each blob by its Python `id`, in bytes from the end of the tables.
+      blobs: Blobs in the order of their positions; each blob occurs once.
+      end: End of the last blob, in bytes from the end of the tables.
+      prefix: Number of bytes before each blob that are reserved for the blob's size.
+      has_pages: Whether blobs keep their positions modulo the page size, because the operating system's kernel
+        copies whole pages fastest. If so, the end of the tables must be a multiple of `PAGE`.
     """
 
     __slots__ = ("blobs", "end", "has_pages", "places", "prefix")
@@ -45,26 +44,26 @@ class Region:
 
     @classmethod
     def in_flatbuffer(cls, blobs: Iterable[Blob]) -> Region:
-        """Makes a region for vectors of bytes, directly behind the tables."""
+        """Makes a region for vectors of bytes in the flatbuffer, directly after the tables."""
         region = cls(0, SIZE_PREFIX)
         region._fill(blobs, _DATA_ALIGNMENT)
         return region
 
     @classmethod
     def behind(cls, blobs: Iterable[Blob], start: int) -> Region:
-        """Makes a region for data outside the flatbuffer."""
+        """Makes a region for data after the flatbuffer."""
         region = cls(start)
         region._fill(blobs, ALIGNMENT)
         return region
 
     def append(self, blob: Blob, alignment: int) -> int:
-        """Adds a blob at the end, or finds the blob if it was added before; returns its position."""
+        """Adds a blob at the end unless the region already contains the blob; returns the blob's position."""
         if id(blob) not in self.places:
             self._add(blob, self._next(alignment))
         return self.places[id(blob)]
 
     def _fill(self, blobs: Iterable[Blob], alignment: int) -> None:
-        """Adds blobs; equal blobs are added once."""
+        """Adds blobs to the region; equal blobs are added once."""
         bases: dict[int, list[Blob]] = {}  # groups by the object that contains the blobs
         for blob in {id(blob): blob for blob in blobs}.values():
             bases.setdefault(id(blob.base), []).append(blob)
@@ -78,7 +77,7 @@ class Region:
                 self._fill_from_base(group, alignment, is_large)
 
     def _fill_from_base(self, blobs: list[Blob], alignment: int, is_large: bool) -> None:
-        """Adds ranges of one file, or of a model in memory."""
+        """Adds blobs that are ranges of one file, or of one model in memory."""
         shift: int | None = None  # distance of the last blob from its base to here
         for blob in sorted(blobs, key=lambda blob: (blob.offset, blob.size)):
             first = self.end + self.prefix
@@ -104,11 +103,11 @@ class Region:
 
 
 class Run(NamedTuple):
-    """A range of a file that is copied unchanged.
+    """A range of a source file that is copied unchanged, except for gaps.
 
     Attributes:
-      gaps: Gaps between neighbouring blobs of the range: the position in the file, and the bytes
-        that belong there in the copy.
+      gaps: Gaps between the blobs of the range: positions in the source file, and the bytes that the copy has
+        there instead.
     """
 
     file: MappedFile
@@ -119,14 +118,14 @@ class Run(NamedTuple):
 
 
 class Plan:
-    """The plan for writing a file; bytes that the plan does not mention are zero.
+    """The plan for writing a file; bytes that the plan does not set are zero.
 
     Attributes:
-      texts: Target positions with bytes that are written over the runs.
+      texts: Positions in the new file, with bytes that are written after the ranges were copied, and over them.
       size: Size of the whole file, in bytes.
-      runs: Ranges of source files.
-      finish: Function that makes the last text from the otherwise complete file; None if there is
-        no such text.
+      runs: Ranges of source files that are copied.
+      finish: Function that computes bytes from the otherwise complete file, which are written last; None if there
+        are no such bytes.
     """
 
     __slots__ = ("finish", "runs", "size", "texts")
@@ -140,7 +139,7 @@ class Plan:
         self.finish: Callable[[ReadBytes], tuple[int, bytes]] | None = None
 
     def add_region(self, region: Region, start: int) -> None:
-        """Plans the copies of a region's data; their positions count from `start`."""
+        """Plans the copies of a region's data; the positions in the region count from `start` in the file."""
         prefix_size = region.prefix
         file: MappedFile | None = None
         source = target = end = 0  # start of the run, if there is a file

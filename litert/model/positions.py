@@ -1,9 +1,9 @@
-"""Updates references to subgraphs and ops by position when subgraphs or ops are removed or replaced.
+"""Updates the indices by which a file refers to subgraphs and ops, when a subgraph or op is removed or replaced.
 
-Ops name other subgraphs in their options. The metadata `model_control_dependencies` name ops: which
-op must run before which other op, beyond the order that tensors require. The converter writes these
-metadata for ops with side effects, and the interpreter reads them when it hands ops to delegates.
-Format: numbers as varints: a version, then a list of pairs for each subgraph (LiteRT:
+The options of an op may contain indices of other subgraphs. The metadata `model_control_dependencies` contain
+indices of ops: pairs of ops that must run in this order although no tensor requires the order. The converter
+writes these metadata for ops with side effects, and the interpreter reads them when it passes ops to delegates.
+The metadata are varints: a version, then a list of pairs for each subgraph (LiteRT:
 `tflite/converter/experimental/remat/metadata_util.cc`).
 """
 
@@ -19,15 +19,15 @@ from litert.model.table import Table
 
 CONTROL_DEPENDENCIES_KEY = "model_control_dependencies"
 Edge = tuple[int, int]
-"""Position of an op, and position of an op that must run later."""
+"""Index of an op, and index of an op that must run after the first op."""
 _VERSION = 1
 _MAX_BITS = 32
 
 
 def referenced_subgraphs(op: Op) -> Iterator[int]:
-    """Returns the subgraph indices that an op names.
+    """Returns the subgraph indices in an op's options.
 
-    Where an op names no subgraph, the index is -1 or one that the model lacks.
+    If an op refers to no subgraph, the index may be -1, or may exceed the number of subgraphs.
     """
     for options in filter(None, (op.options, op.options_2)):
         for field in _fields(options.type_name):
@@ -39,7 +39,7 @@ def referenced_subgraphs(op: Op) -> Iterator[int]:
 
 
 def reachable_subgraphs(model: Model, op: Op) -> set[int]:
-    """Returns the indices of the subgraphs that an op runs, including subgraphs that their ops run."""
+    """Returns the indices of the subgraphs that an op calls, directly or through ops in these subgraphs."""
     found: set[int] = set()
     waiting = list(referenced_subgraphs(op))
     while waiting:
@@ -51,9 +51,10 @@ def reachable_subgraphs(model: Model, op: Op) -> set[int]:
 
 
 def remove_subgraphs(model: Model, gone: Collection[int]) -> None:
-    """Removes subgraphs, which no remaining op or signature may name, and renumbers the references in ops.
+    """Removes subgraphs, and updates subgraph indices in the remaining ops.
 
-    The operator codes and buffers of the removed subgraphs stay.
+    No remaining op or signature may refer to a removed subgraph. The operator codes and buffers of removed
+    subgraphs stay in the model.
     """
     if not gone:
         return
@@ -69,7 +70,7 @@ def remove_subgraphs(model: Model, gone: Collection[int]) -> None:
 
 
 def _renumbered(options: Table | None, places: Mapping[int, int]) -> Table | None:
-    """Updates options that name subgraphs to the new indices; -1 and indices that the model lacks stay."""
+    """Replaces subgraph indices in options by the new indices; keeps indices without a subgraph, such as -1."""
     if options is None:
         return None
     changes: dict[str, object] = {}
@@ -84,7 +85,7 @@ def _renumbered(options: Table | None, places: Mapping[int, int]) -> Table | Non
 
 @cache
 def _fields(type_name: str) -> tuple[str, ...]:
-    """Returns the options fields that hold subgraph indices, for which the schema has no type."""
+    """Returns the names of the fields that contain subgraph indices; the schema has no type for such indices."""
     return tuple(
         name
         for name, field in table_schema(type_name).fields.items()
@@ -94,7 +95,7 @@ def _fields(type_name: str) -> tuple[str, ...]:
 
 
 def read_control_dependencies(model: Model) -> list[list[Edge]]:
-    """Returns the edges of each subgraph; empty if the metadata are missing, or invalid for the interpreter."""
+    """Returns the edges of each subgraph; none if the metadata are missing, or are invalid for the interpreter."""
     blob = model.find_metadata(CONTROL_DEPENDENCIES_KEY)
     none: list[list[Edge]] = [[] for _ in model.subgraphs]
     if blob is None:
@@ -107,7 +108,7 @@ def read_control_dependencies(model: Model) -> list[list[Edge]]:
 
 
 def set_control_dependencies(model: Model, edges: Sequence[Iterable[Edge]]) -> None:
-    """Replaces the edges of a model that has such metadata; subgraphs that are left out get no edges."""
+    """Replaces the edges in a model's metadata, if the model has such metadata; omitted subgraphs get no edges."""
     every = [*edges, *([()] * (len(model.subgraphs) - len(edges)))]
     data = bytearray()
     _put(data, _VERSION)
@@ -125,7 +126,7 @@ def set_control_dependencies(model: Model, edges: Sequence[Iterable[Edge]]) -> N
 
 
 def _read_edges(data: bytes) -> list[list[Edge]]:
-    """Parses the edges in data; missing numbers raise StopIteration, invalid numbers raise ValueError."""
+    """Parses edges; raises StopIteration if numbers are missing, and ValueError if numbers are invalid."""
     numbers = _varints(data)
 
     def position() -> int:

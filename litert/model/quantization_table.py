@@ -1,7 +1,7 @@
-"""Converts `QuantizationParameters` tables to `Quantization`, and back.
+"""Converts the schema's table `QuantizationParameters` to the class `Quantization`, and back.
 
-A block-wise quantization names tensors by index. The graph holds tensor objects, so that the writer
-can compute new indices after any change to other tensors.
+A block-wise quantization in a file contains the indices of tensors. In the graph, it contains the tensors
+themselves, so that the writer can compute new indices if the graph has changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BLOCKWISE, _MULTI_AXIS = "BlockwiseQuantization", "MultiAxisQuantization"
 def read_quantization(
     table: Table, tensor_of: Callable[[int], ConstantTensor | None]
 ) -> Quantization | None:
-    """Converts a table whose tensor indices refer to the subgraph; None if the table is empty."""
+    """Converts a table; `tensor_of` returns the tensor at an index; the result is None if the table is empty."""
     fields = dict(table.fields())
     details: Table | None = fields.pop("details", None)
     fields.pop("details_type", None)
@@ -40,7 +40,7 @@ def read_quantization(
 
 
 def quantization_table(quantization: Quantization, index_of: IndexOf) -> Table:
-    """Converts a quantization to a table."""
+    """Converts a quantization to a table of the schema."""
     fields: dict[str, Any] = {
         name: tuple(getattr(quantization, name)) or None
         for name in ("min", "max", "scale", "zero_point")
@@ -55,7 +55,7 @@ def quantization_table(quantization: Quantization, index_of: IndexOf) -> Table:
 
 
 def with_indices(table: Table, blockwise: BlockwiseQuantization, index_of: IndexOf) -> Table:
-    """Returns a table as it was read, with the current indices of its tensors."""
+    """Returns a copy of a table that a file contained, with the current indices of tensors."""
     details: Table = table.get("details")
     return table.with_fields(details=details.with_fields(**_indices(blockwise, index_of)))
 

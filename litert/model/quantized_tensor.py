@@ -19,9 +19,9 @@ class QuantizedTensor:
     """Quantization by the formula `real = scale * (integer - zero_point)`.
 
     Attributes:
-      scale, zero_point: Arrays of float32 and int64 that broadcast with the tensor: a single number
-        each, or one number for each index of one dimension.
-      dtype: NumPy type of the integers.
+      scale, zero_point: Arrays of float32 and int64 that broadcast with the tensor: they hold one number for the
+        whole tensor, or one number for each index along one dimension.
+      dtype: NumPy type of the tensor's integers.
     """
 
     scale: Array
@@ -29,14 +29,14 @@ class QuantizedTensor:
     dtype: np.dtype[Any]
 
     def dequantize(self, integers: Array) -> Array:
-        """Converts integers to real numbers, as float32."""
+        """Converts the tensor's integers to real numbers of type float32."""
         reals: Array = ((integers - self.zero_point) * self.scale).astype(np.float32)
         return reals
 
     def quantize(self, reals: Array) -> Array:
-        """Converts real numbers to the nearest integers of the type.
+        """Converts real numbers to the nearest integers of the type `dtype`.
 
-        Halves are rounded away from zero, as in TFLite's QUANTIZE.
+        A number halfway between two integers is rounded away from zero, as in TFLite's QUANTIZE.
         """
         quotients = np.asarray(reals, np.float64) / self.scale
         rounded = np.trunc(quotients + np.copysign(0.5, quotients)) + self.zero_point
@@ -47,9 +47,9 @@ class QuantizedTensor:
 
 @dataclass(frozen=True, slots=True)
 class OpQuantization:
-    """The quantizations of an op's tensors, in their order.
+    """The quantizations of an op's inputs and outputs, in the order of the tensors.
 
-    The entry of a tensor that is left out, or has no scale, is None.
+    The entry of an absent optional tensor, or of a tensor without a scale, is None.
     """
 
     inputs: Sequence[QuantizedTensor | None]
@@ -77,9 +77,9 @@ def find_quantization(tensor: Tensor) -> QuantizedTensor | None:
 
 
 def describe_quantization(quantization: Quantization | None) -> str:
-    """Returns a text such as `scale 0.5, zero point -3`, or "" without quantization.
+    """Describes a quantization in a text such as `scale 0.5, zero point -3`; "" if there is no quantization.
 
-    A tensor with many scales gives `8 scales along dimension 0, 0.1 to 0.5, zero points 0`.
+    For a tensor with several scales, the text is such as `8 scales along dimension 0, 0.1 to 0.5, zero points 0`.
     """
     if quantization is None or not quantization.scale:
         return ""

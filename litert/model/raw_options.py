@@ -1,4 +1,4 @@
-"""A custom op's options as a C struct: fields at offsets, little-endian like all devices that TFLite runs on."""
+"""Reads and writes a custom op's options as the bytes of a C struct, in little-endian byte order."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ RAW_FORMATS = {
     ElementType.INT64: "q", ElementType.UINT64: "Q", ElementType.FLOAT16: "e",
     ElementType.FLOAT32: "f", ElementType.FLOAT64: "d",
 }  # fmt: skip
-"""Codes of the module `struct`, by element type."""
+"""Format characters of the Python module `struct`, by element type."""
 
 RAW_TYPES: Sequence[ElementType] = tuple(RAW_FORMATS)
-"""Types that a field of a C struct may have; enums are INT32, and `bool` takes a byte."""
+"""Types that a field of a C struct may have; a C enum is an INT32, and a `bool` takes one byte."""
 
 RawValue: TypeAlias = bool | int | float | tuple[bool | int | float, ...]
 
 Declaration: TypeAlias = tuple[str, ElementType | str] | tuple[str, ElementType | str, int]
-"""Name and type (`"int32"`) of a field, and the number of elements of an array."""
+"""Name and type (such as `"int32"`) of a field, and the number of elements if the field is an array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class RawField:
     """A field of a C struct.
 
     Attributes:
-      offset: Offset of the field's first byte in the struct; compilers align a field to the size of
+      offset: Offset of the field from the start of the struct, in bytes; C compilers align a field to the size of
         its elements.
-      count: Number of elements of an array; None for a single number.
+      count: Number of elements if the field is an array; None if the field is a single number.
     """
 
     name: str
@@ -50,7 +50,7 @@ class RawField:
 
     @property
     def end(self) -> int:
-        """Offset of the first byte behind the field."""
+        """Offset of the first byte after the field."""
         return self.offset + struct.calcsize(self.layout)
 
 
@@ -58,7 +58,7 @@ def raw_fields(*declarations: Declaration) -> Sequence[RawField]:
     """Returns the fields of a C struct, at the offsets that a C compiler chooses.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for an unsupported type, or an array without elements.
+      LiteRtError: INVALID_ARGUMENT, if a field has an unsupported type, or is an array without elements.
     """
     fields: list[RawField] = []
     end = 0
@@ -75,11 +75,10 @@ def raw_fields(*declarations: Declaration) -> Sequence[RawField]:
 def read_raw_fields(
     data: bytes | memoryview, fields: Sequence[RawField], where: str = ""
 ) -> dict[str, RawValue]:
-    """Returns the values of fields; an array gives a tuple.
+    """Returns the values of fields by name; the value of an array is a tuple.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a field with a type not in `RAW_TYPES`, or beyond the end
-        of the options.
+      LiteRtError: INVALID_ARGUMENT, if a field has a type that `RAW_TYPES` lacks, or exceeds the options.
     """
     values: dict[str, RawValue] = {}
     for field in fields:
@@ -89,7 +88,7 @@ def read_raw_fields(
                 f"the field '{field.name}' is at bytes {field.offset} to {field.end}, but the "
                 f"options have {len(data)} bytes",
                 where,
-                "Give each field its offset in the C struct.",
+                "Give each field the offset that it has in the C struct.",
             )
         found = struct.unpack_from(field.layout, data, field.offset)
         values[field.name] = found[0] if field.count is None else found
@@ -102,16 +101,16 @@ def write_raw_fields(
     data: bytes | memoryview = b"",
     where: str = "",
 ) -> bytes:
-    """Returns a C struct with values in its fields; NumPy numbers, and lists for arrays, also work.
+    """Encodes values as the bytes of a C struct; a value may be a NumPy number, or a list for an array.
 
-    Bytes outside of all fields keep their value from `data`; without `data`, they are zero.
+    Bytes between and after the fields are copied from `data`; without `data`, these bytes are zero.
 
     Returns:
-      The result has as many bytes as the C struct (`sizeof`), or as `data` if that is more.
+      The bytes of the C struct; their number is the larger of the struct's `sizeof` and the size of `data`.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a value that its field cannot hold, a field without a
-        value, and a value without a field.
+      LiteRtError: INVALID_ARGUMENT, if a field cannot hold its value, a field has no value, or a value has no
+        field.
     """
     known = [field.name for field in fields]
     for name in values:
@@ -130,7 +129,7 @@ def write_raw_fields(
 
 
 def _struct_size(fields: Sequence[RawField]) -> int:
-    """Returns `sizeof` of the struct: the end is padded so that another struct could follow."""
+    """Returns `sizeof` of the struct, which includes padding after the last field."""
     end = max((field.end for field in fields), default=0)
     size = max((field.element_type.bits // 8 for field in fields), default=1)
     return -(-end // size) * size
@@ -139,7 +138,7 @@ def _struct_size(fields: Sequence[RawField]) -> int:
 def _elements(
     field: RawField, values: Mapping[str, object], where: str
 ) -> Sequence[bool | int | float]:
-    """Returns a field's value, checked element by element so that messages name the element."""
+    """Returns the elements of a field's value; checks each element, so that error messages contain the element."""
     value = values[field.name]
     if hasattr(value, "tolist"):  # detects NumPy's types without importing NumPy
         value = value.tolist()
@@ -158,7 +157,8 @@ def _elements(
             struct.pack(f"<{RAW_FORMATS[field.element_type]}", element)
         except (struct.error, OverflowError, TypeError):
             raise _error(
-                f"the field '{field.name}' has type {type_name}, which cannot hold {element!r:.200}",
+                f"the field '{field.name}' has type {type_name}, which cannot hold "
+                f"{element!r:.200}",
                 where,
             ) from None
     return elements
@@ -182,7 +182,8 @@ def _check(field: RawField, where: str) -> None:
         raise _error(
             f"field '{field.name}' at byte {field.offset}, of {field.count} elements",
             where,
-            "Give each field its offset in the C struct, and an array its elements.",
+            "Give each field the offset that it has in the C struct, and give the number of "
+            "elements of each array.",
         )
 
 

@@ -1,9 +1,9 @@
-"""Reads a TFLite flatbuffer as a `Model`: indices become objects, and data become views of the file.
+"""Reads a TFLite file into a `Model`: indices become references to objects, and data become views of the file.
 
-The reader trusts no input: it checks each offset and index, and damage causes a `LiteRtError` that
-names the position. Options, quantization and other tables stay unread until code asks for them, or
-writes the model. Schema: The format is `tflite/converter/schema/schema.fbs` of LiteRT; `schema.py`
-has the slots.
+The reader does not trust its input: it checks each offset and index, and raises a `LiteRtError` with the position
+of the damage. Options, quantization and other tables are decoded on first access, or when the model is written.
+LiteRT defines the format in `tflite/converter/schema/schema.fbs`; the module `schema` contains this schema as
+data.
 """
 
 from __future__ import annotations
@@ -42,11 +42,12 @@ def read_model(source: str | os.PathLike[str] | bytes | memoryview | MappedFile)
     """Reads a model; its constants are views of the file.
 
     Args:
-      source: A file, which the model then owns (`Model.close`), or bytes, which the model keeps.
+      source: A file (path or `MappedFile`), which the model owns until `Model.close`; or the bytes of a file,
+        which the model does not copy.
 
     Raises:
-      LiteRtError: NOT_FOUND or FILE_IO; INVALID_FLATBUFFER, if the file is damaged or not a TFLite
-        model.
+      LiteRtError: NOT_FOUND or FILE_IO, if the file cannot be read; INVALID_FLATBUFFER, if the file is damaged or
+        is not a TFLite model.
     """
     if isinstance(source, bytes | bytearray | memoryview):
         return _ModelReader(memoryview(source).cast("B"), None).read()
@@ -61,7 +62,7 @@ def read_model(source: str | os.PathLike[str] | bytes | memoryview | MappedFile)
 
 
 class _ModelReader:
-    """Reads one file into one model."""
+    """Reads a file into a new model."""
 
     def __init__(self, view: memoryview, file: MappedFile | None) -> None:
         self._view = view
@@ -83,7 +84,7 @@ class _ModelReader:
         if is_model(view):
             return
         if bytes(view[:4]) == b"PK\3\4":
-            what, hint = "a ZIP archive", "Unpack the archive, and give the .tflite file in it."
+            what, hint = "a ZIP archive", "Unpack the archive, and give its .tflite file."
         elif not view.nbytes:
             what, hint = "an empty file", "Copy the file again from its source."
         elif view.nbytes < 8:
@@ -223,7 +224,7 @@ class _ModelReader:
         return entries
 
     def _read_byte_code(self) -> None:
-        """Finds byte code that dispatch ops point at by offsets from the start of the file."""
+        """Finds the byte code of dispatch ops, which contain offsets from the start of the file."""
         if not any(code.custom_code == DISPATCH_OP for code in self._model.operator_codes):
             return
         reader = self._reader
@@ -241,10 +242,10 @@ class _ModelReader:
                 try:
                     options = read_dispatch_options(op.custom_options.view, where)
                 except LiteRtError as error:
-                    reader.warnings.append(f"{where}: kept as it is: {error.what}")
+                    reader.warnings.append(f"{where} is kept unchanged: {error.what}")
                     continue
                 if "\0" in options.name:
-                    raise reader.damaged("the call name contains a zero byte")
+                    raise reader.damaged("the name of the NPU call contains a zero byte")
                 place = (options.bytecode_offset, options.bytecode_size)
                 if place not in modules:
                     modules[place] = Appended(reader.blob(*place), [])

@@ -1,9 +1,8 @@
-"""Reads a file by the schema: layouts of tables, vectors, texts, data.
+"""Reads tables, vectors, strings and data of a file according to the schema.
 
-Content that the reader does not know causes a warning.
-
-A model's metadata can be read alone, for a model that another program runs: that model may be cut
-off behind the metadata, or be followed by unrelated bytes.
+The reader warns of content that it does not know. The function `read_metadata` reads only a model's metadata, for
+a model that another program has in memory: such a model may be truncated after the metadata, or be followed by
+unrelated bytes.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ _SHARING = 2  # how often a byte may belong to a constant, on average
 
 
 class SchemaReader:
-    """A file that is read as tables of the schema.
+    """A reader for the tables of the schema in one file.
 
     Attributes:
-      file: File that the view belongs to; None for a model in memory.
-      place: Part of the file that is being read, for errors.
-      warnings: Sentences about content that was left out.
-      data_end: End of all data found so far, in the flatbuffer and behind it.
+      file: File from which the model is read; None for a model in memory.
+      place: Name of the part of the file that is being read, for error messages.
+      warnings: Warnings about content that the reader ignored, because it does not know the content.
+      data_end: End of the data found so far, in the flatbuffer or after it.
     """
 
     def __init__(self, view: memoryview, file: MappedFile | None) -> None:
@@ -52,11 +51,11 @@ class SchemaReader:
         self._strangers: set[tuple[str, int]] = set()
 
     def damaged(self, what: str) -> LiteRtError:
-        """Makes an error for the part that is being read; the caller raises the error."""
+        """Returns an error that names the part of the file being read; the caller raises the error."""
         return self.source.damaged(what, self.place)
 
     def fields(self, type_name: str, table: int) -> tuple[int, ...]:
-        """Returns the offsets of a table's fields, one for each slot of the schema; 0 for an absent field."""
+        """Returns the offset of each field that the schema has for a table; the offset of an absent field is 0."""
         vtable = table - i32(self.view, table)[0]
         found = self._layouts.get((type_name, vtable))
         if found is None:
@@ -64,7 +63,7 @@ class SchemaReader:
         return found
 
     def layout(self, type_name: str, vtable: int) -> tuple[int, ...]:
-        """Returns a vtable's offsets like `fields`; a field that the schema lacks causes a warning."""
+        """Returns the same offsets as `fields`, from a vtable; warns of fields that the schema lacks."""
         offsets = self.source.vtable(vtable)
         known = len(table_schema(type_name).slots)
         for slot in range(known, len(offsets)):
@@ -73,7 +72,7 @@ class SchemaReader:
         return (offsets + (0,) * MAX_SLOTS)[:known]
 
     def table(self, type_name: str, place: int) -> Table:
-        """Returns the table at the target of the offset at `place`, decoded later."""
+        """Returns the table to which the offset at `place` points; its fields are decoded on access."""
         position = place + u32(self.view, place)[0]
         self.fields(type_name, position)
         return Table(type_name, self.source, position)
@@ -81,8 +80,8 @@ class SchemaReader:
     def union(self, union: str, number: int, place: int) -> Table | None:
         """Returns the table of a union.
 
-        The result is None if the union is empty, or holds a table that the schema lacks, which
-        causes a warning.
+        The result is None if the union is empty. If the union holds a table that the schema lacks, the result is
+        also None, and the reader warns.
         """
         type_name = schema.UNIONS[union].get(number)
         if type_name is None:
@@ -91,13 +90,13 @@ class SchemaReader:
         return None if type_name == "NONE" else self.table(type_name, place)
 
     def tables(self, place: int) -> list[int]:
-        """Returns the positions of the tables in the vector that the offset at `place` points at."""
+        """Returns the positions of the tables in a vector; the offset at `place` points to the vector."""
         tables = self.source.tables(self.source.target(place))
         self.budget.spend_tables(len(tables))
         return tables
 
     def text(self, table: int, offset: int) -> str:
-        """Returns a table's string field; the field is absent if its offset is 0."""
+        """Returns the value of a table's string field; an offset of 0 means that the field is absent."""
         if not offset:
             return NO_TEXT
         text = self.source.text(self.source.target(table + offset))
@@ -117,13 +116,13 @@ class SchemaReader:
         return struct.unpack_from(f"<{count}i", view, start)
 
     def pick(self, items: Sequence[_Item], index: int, what: str) -> _Item:
-        """Returns the item at a non-negative index from the file; `what` names the kind of the item."""
+        """Returns the item at an index that comes from the file; `what` is the kind of item for error messages."""
         if index >= len(items):
             raise self.damaged(f"{what} {index} is used, but there are {len(items)}")
         return items[index]
 
     def blob(self, start: int, size: int) -> Blob:
-        """Returns a range of the file; the same range gives the same object."""
+        """Returns a range of the file as a blob; the same range always returns the same object."""
         found = self._blobs.get((start, size))
         if found is None:
             end = start + size
@@ -142,23 +141,21 @@ class SchemaReader:
     def _warn(self, name: str, number: int, what: str) -> None:
         if (name, number) not in self._strangers:
             self._strangers.add((name, number))
-            self.warnings.append(
-                f"{self.source.where}: {what} newer than this reader, and left out"
-            )
+            self.warnings.append(f"{self.source.where}: {what} newer than this reader, and ignored")
 
 
 def is_model(view: memoryview) -> bool:
-    """Returns whether bytes begin like a TFLite model."""
+    """Returns whether bytes 4 to 7 are the file identifier of TFLite models."""
     return bytes(view[4:8]) == IDENTIFIER
 
 
 def read_metadata(source: MappedFile | memoryview, prefix: str) -> dict[str, Blob]:
-    """Returns the metadata whose names begin with `prefix`, by the rest of the name.
+    """Returns the metadata whose names begin with `prefix`, by the rest of the name after the prefix.
 
-    The first entry wins if a name repeats.
+    If several entries have the same name, the result contains the first of these entries.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, if an offset on the way is invalid.
+      LiteRtError: INVALID_FLATBUFFER, if an offset on the way to the metadata is invalid.
     """
     file = source if isinstance(source, MappedFile) else None
     reader = SchemaReader(source.view if isinstance(source, MappedFile) else source, file)

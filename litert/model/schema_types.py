@@ -1,6 +1,6 @@
-"""The schema's tables as objects: each field's slot, type and default.
+"""Describes the schema's tables as objects: the slot, type and default of each field.
 
-The definitions are parsed on first use.
+The schema's definitions are parsed on first use.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from litert.core.status import Status
 from litert.model import schema
 
 IDENTIFIER = b"TFL3"
-"""Bytes 4 to 7 of a file of this schema."""
+"""File identifier of this schema, bytes 4 to 7 of a file."""
 
 _SCALARS = {  # the type's code for `struct`, and its size
     "bool": ("?", 1), "byte": ("b", 1), "ubyte": ("B", 1), "short": ("h", 2), "ushort": ("H", 2),
@@ -39,11 +39,12 @@ class Field(NamedTuple):
 
     Attributes:
       slot: Index of the field in the vtable.
-      code: Code of the module `struct` for a scalar, or for a vector's elements; "I" for an offset.
+      code: Format character of the Python module `struct` for a scalar or for the elements of a vector; "I" for an
+        offset.
       size: Size of the field in the table, in bytes.
-      element_size: Size of a vector's elements, in bytes.
-      default: Value of an absent scalar; None for all other fields.
-      type_name: Name of the table, the union or the enum.
+      element_size: Size of an element if the field is a vector, in bytes.
+      default: Value that an absent scalar field has; None for fields of other kinds.
+      type_name: Name of the schema's table, union or enum that is the type of the field.
     """
 
     name: str
@@ -57,7 +58,7 @@ class Field(NamedTuple):
 
 
 class TableSchema(NamedTuple):
-    """A table: its fields by slot (None for a slot that is no longer used), and by name."""
+    """The schema of a table: its fields by slot (None for a deprecated slot) and by name."""
 
     type_name: str
     slots: tuple[Field | None, ...]
@@ -87,12 +88,12 @@ def table_schema(type_name: str) -> TableSchema:
 
 @cache
 def union_numbers(union: str) -> Mapping[str, int]:
-    """Returns the union's names for the tables that it may hold."""
+    """Maps the name of each table that a union may hold to the table's number in the union."""
     return {type_name: number for number, type_name in schema.UNIONS[union].items()}
 
 
 def enum_name(enum: str, value: int) -> str:
-    """Returns the name of an enum's value; the number itself, if the schema has no name for it."""
+    """Returns the name of an enum's value; the number as text if the schema has no name for the value."""
     return schema.ENUMS[enum].get(value, str(value))
 
 

@@ -1,7 +1,7 @@
-"""Writes tables of the schema into a flatbuffer: copies from a file, or new tables from values.
+"""Writes tables of the schema to a flatbuffer: copies tables from a file, or makes new tables from values.
 
-Fields may be left out, and data may lie outside of the tables. Most options are a few numbers: such
-a table is copied byte for byte, whatever its type.
+Absent fields are not written, and data are not part of the tables. Most tables of options contain only a few
+numbers; the writer copies the bytes of such a table, whatever its type.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from litert.model.schema_types import Field, FieldKind, table_schema
 from litert.model.table import Table, is_absent
 
 Offsets = list[tuple[int, int]]
-"""Slot of each field, and address of the field's target."""
+"""Pairs of a field's slot and the address to which the field's offset points."""
 
 Scalars = list[tuple[int, str, Any]]
-"""Slot of each field, its `struct` code, and its value."""
+"""Triples of a field's slot, its format character for the Python module `struct`, and its value."""
 
 # Average size of a table that is copied unchanged: real tables have no gaps.
 _MAX_FIELD_SIZE = 16
 
 
 class SchemaWriter:
-    """A flatbuffer that is written as tables of the schema.
+    """A writer of tables of the schema to one flatbuffer.
 
     Attributes:
-      out: The flatbuffer.
-      absolute: Address of each 64-bit number that holds a file position, with the distance from the
-        end of the tables.
+      out: The flatbuffer under construction.
+      absolute: Maps the address of each 64-bit file position in the tables to the data's distance from the end of
+        the tables.
     """
 
     def __init__(self, inside: Mapping[int, int], outside: Mapping[int, int]) -> None:
-        """Takes positions by blob id, from the end of the tables: of data vectors, and of data behind them."""
+        """Takes the positions of data in and after the flatbuffer, by blob `id`, from the end of the tables."""
         self.out = Assembler()
         self.absolute: list[tuple[int, int]] = []
         self._inside = inside
@@ -46,28 +46,28 @@ class SchemaWriter:
         self._plans: dict[tuple[str, FlatbufferBytes, int], tuple[int, int, int]] = {}
 
     def text_field(self, slot: int, text: str) -> Offsets:
-        """Adds a string field, unless the field is left out."""
+        """Adds a string field, unless the field is absent."""
         return [] if is_absent(text) else [(slot, self.out.text(text))]
 
     def int_field(self, slot: int, numbers: Sequence[int], values: Sequence[object]) -> Offsets:
-        """Adds a field with a vector of ints, unless the vector equals the default."""
+        """Adds a field with a vector of ints, unless the field is absent."""
         return [] if is_absent(values) else [(slot, self.out.int_vector(tuple(numbers)))]
 
     def tables_field(
         self, slot: int, addresses: Sequence[int], values: Sequence[object]
     ) -> Offsets:
-        """Adds a field with a vector of tables, unless the vector equals the default."""
+        """Adds a field with a vector of tables, unless the field is absent."""
         if not addresses and is_absent(values):
             return []
         return [(slot, self.out.offset_vector(addresses))]
 
     def data_vector(self, blob: Blob) -> int | None:
-        """Returns the address of data in the flatbuffer behind its tables; None if the data lie elsewhere."""
+        """Returns the address of data that the flatbuffer contains after its tables; None for data elsewhere."""
         place = self._inside.get(id(blob))
         return None if place is None else SIZE_PREFIX - place
 
     def table_with_data(self, offsets: Offsets, scalars: Scalars, slot: int, blob: Blob) -> int:
-        """Adds a table that locates data after the flatbuffer: `slot` has its position, the next slot its size."""
+        """Adds a table that refers to external data: `slot` holds the position, and the next slot the size."""
         scalars = [(slot, "Q", 0), (slot + 1, "Q", blob.size), *scalars]
         address = self.out.table(offsets, scalars)
         layout = self.out.layout(
@@ -77,7 +77,7 @@ class SchemaWriter:
         return address
 
     def copy(self, table: Table) -> int:
-        """Copies a table and everything it points at; returns the copy's address.
+        """Copies a table and everything to which its offsets point; returns the address of the copy.
 
         Raises:
           LiteRtError: INVALID_FLATBUFFER, if the table is damaged.
@@ -106,7 +106,10 @@ class SchemaWriter:
             raise source.damaged(OUTSIDE, table.type_name) from None
 
     def _plan(self, table: Table, offsets: tuple[int, ...]) -> tuple[int, int, int]:
-        """For tables of scalars: address of the vtable, size, alignment. The size is 0 for other tables."""
+        """Returns the vtable's address, the size and the alignment of a table that contains only scalars.
+
+        For other tables, the size is 0.
+        """
         slots = table_schema(table.type_name).slots
         end, alignment = 4, 4
         for slot, offset in enumerate(offsets):
@@ -145,7 +148,7 @@ class SchemaWriter:
         return self.out.table(offsets, _largest_first(scalars))
 
     def _copy_target(self, table: Table, field: Field, target: int, budget: Budget) -> int:
-        """Copies the target of an offset in a file; returns 0 for a union without a known table."""
+        """Copies the object to which an offset in a file points; returns 0 for a table that the schema lacks."""
         source = table.source
         assert source is not None
         if field.kind in (FieldKind.VECTOR, FieldKind.STRING):

@@ -1,7 +1,7 @@
 """Converts sparse constants to dense constants.
 
-The format is TFLite's schema (`SparsityParameters`): the levels of a tree; each level is a
-dimension or a part of a dimension.
+TFLite's schema defines the format (`SparsityParameters`): the stored values are the leaves of a tree, and each
+level of the tree is a dimension or a part of a dimension.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 _SPARSE_CSR = 1
 
 _decoded: WeakKeyDictionary[Blob, tuple[tuple[object, ...], bytes]] = WeakKeyDictionary()
-"""Dense constants by stored values and other inputs, because a compilation asks several times."""
+"""Cache of dense constants by their stored values, because a compilation needs each constant several times."""
 
 
 def find_sparsity_mistake(tensor: Tensor) -> str:
-    """Returns the reason why a sparse constant cannot be made dense; "" if it can."""
+    """Returns the reason why a sparse constant cannot be converted to a dense constant; "" if it can."""
     try:
         densify(tensor)
     except LiteRtError as error:
@@ -44,12 +44,12 @@ def dense_data(tensor: Tensor) -> memoryview:
 
 
 def densify(tensor: Tensor) -> bytes:
-    """Returns the bytes of a sparse constant in row-major order, with the zeros filled in.
+    """Converts a sparse constant to a dense constant; returns its bytes in row-major order.
 
-    A second call for the same values returns the first result.
+    The result is cached: a second call with the same constant returns the same bytes.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, if the constant's tree does not fit its shape or its values.
+      LiteRtError: INVALID_FLATBUFFER, if the tree contradicts the constant's shape or the number of its values.
     """
     blob, form = tensor.buffer.blob, (tensor.sparsity, tensor.shape, tensor.element_type)
     assert blob is not None
@@ -65,7 +65,7 @@ def _decode(tensor: Tensor) -> bytes:
     bits, sparsity, shape = tensor.element_type.bits, tensor.sparsity, tensor.shape
     assert sparsity is not None
     if bits % 8:
-        raise _mistake(f"the elements are {tensor.element_type.name}")
+        raise _mistake(f"the elements have type {tensor.element_type.name}")
     data = np.frombuffer(tensor.data, np.uint8)
     values = data[: data.size - data.size % (bits // 8)].reshape(-1, bits // 8)
     order, blocks = (list(sparsity.get(n) or ()) for n in ("traversal_order", "block_map"))
@@ -86,7 +86,9 @@ def _decode(tensor: Tensor) -> bytes:
         if places.size and not 0 <= indices[dim].min() <= indices[dim].max() < size:
             raise _mistake(f"an index of dimension {dim} is not below {size}")
     if places.size and places.max() >= values.shape[0]:
-        raise _mistake(f"the constant has {values.shape[0]} values, but needs {places.max() + 1}")
+        raise _mistake(
+            f"the constant stores {values.shape[0]} values, but needs {places.max() + 1}"
+        )
     dense = np.zeros((prod(shape), values.shape[1]), np.uint8)
     flat = np.ravel_multi_index(indices[:rank], shape) if rank else places
     dense[flat] = values[places]
@@ -94,7 +96,7 @@ def _decode(tensor: Tensor) -> bytes:
 
 
 def _expand(places: Numbers, level: Table, most: int) -> tuple[Numbers, Numbers, Numbers]:
-    """Expands a level's entries, at most `most`: parent in the previous level, position and index of each."""
+    """Expands a level of the tree to at most `most` entries: parent in the previous level, position, and index."""
     import numpy as np
 
     if level.get("format") != _SPARSE_CSR:

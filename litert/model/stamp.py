@@ -1,7 +1,7 @@
-"""The stamp names the vendor and SoC model that a file is compiled for, in stock LiteRT's format.
+"""The stamp of a compiled file: names the vendor and the NPU for which the file is compiled, as stock LiteRT does.
 
-The stamp has 250 bytes under the metadata key `LiteRtStamp`: the manufacturer from byte 0, the SoC
-model from byte 125, each padded with zeros (LiteRT: `litert/core/build_stamp.cc`).
+The stamp has 250 bytes under the metadata key `LiteRtStamp`: the manufacturer starts at byte 0, and the SoC model
+at byte 125; both are padded with zeros (LiteRT: `litert/core/build_stamp.cc`).
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from litert.model.graph import Model
 
 STAMP_KEY = "LiteRtStamp"
 FIELD_SIZE = 125
-"""Number of bytes of one name with its final zero; stock LiteRT accepts at most 123 characters."""
+"""Number of bytes for a name and its final zero; stock LiteRT accepts names of at most 123 characters."""
 
 UNSAID_SOC_MODEL = "ExampleSocModel"
-"""SoC model that stock LiteRT's `apply_plugin_main` uses and writes if `--soc_model` is not given."""
+"""Default value of `--soc_model` in stock LiteRT's `apply_plugin_main`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """The vendor and the NPU that a file is compiled for.
+    """The vendor and the NPU for which a file is compiled.
 
     Attributes:
       soc_manufacturer: Manufacturer of the NPU.
-      soc_model: The manufacturer's name of the NPU.
+      soc_model: Name that the manufacturer gave to the NPU.
     """
 
     soc_manufacturer: str
@@ -37,7 +37,7 @@ class Stamp:
         """Returns the stamp's 250 bytes.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if a name does not fit.
+          LiteRtError: INVALID_ARGUMENT, if a name is too long, or contains characters that do not print.
         """
         return b"".join(_field(name) for name in (self.soc_manufacturer, self.soc_model))
 
@@ -45,7 +45,7 @@ class Stamp:
 def read_stamp(model: Model, where: str = "") -> Stamp | None:
     """Returns a model's stamp; None if the model was not compiled for an NPU.
 
-    An invalid stamp raises INVALID_FLATBUFFER.
+    Raises INVALID_FLATBUFFER if the stamp is invalid.
     """
     blob = model.find_metadata(STAMP_KEY)
     if blob is None:
@@ -66,7 +66,7 @@ def read_stamp(model: Model, where: str = "") -> Stamp | None:
 
 
 def set_stamp(model: Model, stamp: Stamp) -> None:
-    """Stores a stamp in a model, in place of an old stamp. The errors are those of `Stamp.to_bytes`."""
+    """Stores a stamp in a model; an old stamp is replaced. Raises the same errors as `Stamp.to_bytes`."""
     model.set_metadata(STAMP_KEY, Blob(stamp.to_bytes()))
 
 

@@ -1,4 +1,4 @@
-"""Checks properties of models that stock LiteRT's interpreter assumes; without them, the interpreter crashes."""
+"""Checks whether a model would crash stock LiteRT's interpreter, which trusts some properties of models."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _NEEDED_INPUTS: Mapping[str, Sequence[int]] = {
     "STABLEHLO_COMPOSITE": (), "SVDF": (0, 1, 2), "TRANSPOSE_CONV": (0, 1, 2),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (0,), "UNIDIRECTIONAL_SEQUENCE_RNN": (0,),
 }  # fmt: skip
-"""Builtin ops whose stock kernels check for missing inputs, with the inputs that the kernels do not check."""
+"""Builtin ops whose stock kernels check for absent inputs, with the indices of inputs that they do not check."""
 
 _LEAST_INPUTS: Mapping[str, int] = {
     "ASSIGN_VARIABLE": 2, "BATCH_MATMUL": 2, "SLICE": 3, "SPLIT": 2, "STRIDED_SLICE": 4,
 }  # fmt: skip
 _WITH_OUTPUT = frozenset({"BATCH_MATMUL", "READ_VARIABLE", "SIGN", "SLICE"})
-"""Ops in this table and the tables above: XNNPACK reads their tensors before a kernel counts them."""
+"""XNNPACK reads the tensors of ops in this and the above tables before a kernel checks the tensors' number."""
 
 
 _CONDITION = "cond_subgraph_index"
@@ -31,23 +31,23 @@ _CALLED: Mapping[str, Sequence[str]] = {
     "IF": ("then_subgraph_index", "else_subgraph_index"), "STABLEHLO_COMPOSITE": ("decomposition_subgraph_index",),
     "STABLEHLO_WHILE": _LOOP, "WHILE": _LOOP,
 }  # fmt: skip
-"""Fields that name subgraphs whose tensors stock LiteRT's kernels copy without a check."""
+"""Fields with the indices of subgraphs whose tensors stock LiteRT's kernels copy without a check."""
 
 _MOST_DIMENSIONS = 6
-"""Largest rank in XNNPACK, which copies a constant new shape of any size into an array of this length."""
+"""Largest rank in XNNPACK, which copies any constant new shape of RESHAPE to an array of this length."""
 
 
 def check_for_stock(model: Model, where: str) -> None:
     """Refuses a model that would crash stock LiteRT's interpreter.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, with the position in the model.
+      LiteRtError: INVALID_FLATBUFFER, with the position of the problem in the model.
     """
     check_subgraphs(model, where)
     for code in model.operator_codes:
         if code.custom_code and "\0" in code.custom_code:
             name = code.custom_code.partition("\0")[0]
-            raise _damaged(f"the name of a custom op has a zero byte behind '{name}'", where)
+            raise _damaged(f"the name of a custom op has a zero byte after '{name}'", where)
     broken = _broken_subgraphs(model)
     for subgraph_index, subgraph in enumerate(model.subgraphs):
         for index, op in enumerate(subgraph.ops):
@@ -56,28 +56,28 @@ def check_for_stock(model: Model, where: str) -> None:
 
 
 def check_subgraphs(model: Model, where: str) -> None:
-    """Refuses a model without subgraphs: such a model has nothing to compile, transform or run.
+    """Refuses a model without subgraphs, which has nothing to compile, transform or run.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER.
+      LiteRtError: INVALID_FLATBUFFER, if the model has no subgraphs.
     """
     if not model.subgraphs:
         raise _damaged("the model has no subgraphs", where)
 
 
 def _find_problem(op: Op) -> str:
-    """Returns the problem of an op; "" if there is none."""
+    """Returns a phrase about the op's problem; "" if the op has no problem."""
     if op.is_custom:
         return ""
     name, inputs = op.name, op.inputs
     if None in inputs:
         for index in _NEEDED_INPUTS.get(name, range(len(inputs))):
             if index >= len(inputs) or inputs[index] is None:
-                return f"{name} lacks its input {index}"
+                return f"{name} lacks input {index}"
     if len(inputs) < _LEAST_INPUTS.get(name, 0):
-        return f"{name} lacks its input {len(inputs)}"
+        return f"{name} lacks input {len(inputs)}"
     if not op.outputs and name in _WITH_OUTPUT:
-        return f"{name} lacks its output"
+        return f"{name} has no output"
     if name == "RESHAPE" and op.outputs and len(inputs) > 1 and (new := inputs[1]) is not None:
         size, rank = prod(new.shape), len(op.outputs[0].shape)
         if new.is_constant and size != rank and size > _MOST_DIMENSIONS:
@@ -86,12 +86,12 @@ def _find_problem(op: Op) -> str:
         has_options = op.options is not None and op.options.type_name == "SplitOptions"
         count = op.options.get("num_splits") if op.options and has_options else 0
         if count != len(op.outputs):
-            return f"SPLIT into {count} parts, with {len(op.outputs)} outputs"
+            return f"SPLIT makes {count} parts, but has {len(op.outputs)} outputs"
     return ""
 
 
 def _find_call_problem(op: Op, model: Model, broken: Mapping[int, str]) -> str:
-    """Returns the mismatch of an op and a subgraph that it calls; "" if they match."""
+    """Returns a phrase about how an op mismatches a subgraph that it calls; "" if op and subgraphs match."""
     for index, operands, results in _calls(op):
         if not 0 <= index < len(model.subgraphs):
             continue  # stock LiteRT reports this itself
@@ -103,9 +103,9 @@ def _find_call_problem(op: Op, model: Model, broken: Mapping[int, str]) -> str:
 
 
 def _calls(op: Op) -> Iterator[tuple[int, Sequence[Tensor | None], Sequence[Tensor] | None]]:
-    """Yields the subgraphs whose tensors stock LiteRT's kernel copies, with the op's operands and results.
+    """Yields the index of each subgraph that an op calls, with the op's operands and results.
 
-    None stands for the results of a loop's condition.
+    For the condition of a loop, the results are None.
     """
     operands = op.inputs[1:] if op.name == "IF" else op.inputs
     for field in _CALLED.get(op.name, ()):
@@ -114,7 +114,7 @@ def _calls(op: Op) -> Iterator[tuple[int, Sequence[Tensor | None], Sequence[Tens
 
 
 def _broken_subgraphs(model: Model) -> Mapping[int, str]:
-    """Returns the problems of subgraphs that ops call, independent of the calling ops."""
+    """Returns the problems that called subgraphs have on their own, by the index of the subgraph."""
     there = range(len(model.subgraphs))
     calls = [{i for op in s.ops for i, *_ in _calls(op) if i in there} for s in model.subgraphs]
     broken = {index: "which calls itself" for index in _on_cycles(calls)}
@@ -125,7 +125,7 @@ def _broken_subgraphs(model: Model) -> Mapping[int, str]:
 
 
 def _on_cycles(calls: Sequence[Collection[int]]) -> set[int]:
-    """Returns the nodes of a graph that cannot be ordered behind all nodes that they call."""
+    """Returns the nodes of a graph that are on a cycle of calls, or that call a node on a cycle."""
     callers: dict[int, list[int]] = {}
     for index, called in enumerate(calls):
         for other in called:
@@ -143,20 +143,20 @@ def _on_cycles(calls: Sequence[Collection[int]]) -> set[int]:
 def _find_unset(called: Subgraph) -> str:
     inputs, made = set(called.inputs), {tensor for op in called.ops for tensor in op.outputs}
     if len(inputs) < len(called.inputs):
-        return "which has one tensor twice as an input"
+        return "which has the same tensor as two inputs"
     for tensor in called.inputs:
         if tensor.is_constant or tensor in made:
-            return f"whose input '{tensor.name}' has another role, too"
+            return f"whose input '{tensor.name}' is also a constant or the output of an op"
     for tensor in called.outputs:
         if not (tensor.is_constant or tensor.is_variable or tensor in inputs or tensor in made):
-            return f"whose output '{tensor.name}' no op writes"
+            return f"which has an output '{tensor.name}' that no op writes"
     return ""
 
 
 def _find_mismatch(
     called: Subgraph, operands: Sequence[Tensor | None], results: Sequence[Tensor] | None
 ) -> str:
-    """Returns the mismatch between a subgraph and its caller's operands and results; "" if they match."""
+    """Returns a phrase about how a subgraph mismatches the caller's operands or results; "" if they match."""
     counts = len(called.inputs), len(called.outputs)
     if counts != (len(operands), 1 if results is None else len(results)):
         return f"which has {counts[0]} inputs and {counts[1]} outputs"

@@ -1,4 +1,4 @@
-"""Custom ops that stock LiteRT's CPU kernels implement; other custom ops run only inside NPU calls."""
+"""Lists the custom ops that stock LiteRT's CPU kernels implement; other custom ops run only in NPU calls."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _STOCK_CUSTOM_OPS = {
     "Mfcc", "NumericVerify", "TFLite_Detection_PostProcess", "aeq.hadamard_rotation",
     "odml.scaled_dot_product_attention",
 }  # fmt: skip
-"""Custom ops of stock LiteRT's interpreter, or of XNNPACK in the interpreter, in ai-edge-litert 2.3.0."""
+"""Custom ops that stock LiteRT's interpreter implements, itself or by XNNPACK, in ai-edge-litert 2.3.0."""
 
 
 def find_not_runnable(model: Model) -> Sequence[str]:
-    """Returns the names of the ops in a compiled model that neither NPU calls nor stock LiteRT's CPU run.
+    """Returns the names of the ops in a compiled model that neither an NPU call nor stock LiteRT's CPU runs.
 
-    One name for each op.
+    If several such ops have the same name, the result contains the name for each of these ops.
     """
     return [
         op.name

@@ -1,4 +1,4 @@
-"""Compares two subgraphs op by op; differences are values: added, removed and changed parts."""
+"""Compares two subgraphs op by op; returns added, removed and changed parts as objects."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference.
+    """A difference between two models: a property with different values.
 
     Attributes:
       what: Name of the changed property: `fused_activation_function`, `input 1`, `metadata
         "x"`.
-      before, after: Values as in a dump; "" for an absent value.
+      before, after: Values of the property, printed as in a dump of the model; "" if the property is absent.
     """
 
     what: str
@@ -59,12 +59,12 @@ class OpPlace:
 
 @dataclass(frozen=True, slots=True)
 class OpChange:
-    """An op that is in both models and has changed.
+    """An op that is in both models, but differs.
 
     Attributes:
       before: The op in the first model.
       after: The op in the second model.
-      changes: Differences of the op.
+      changes: Differences between the op's two versions.
     """
 
     before: OpPlace
@@ -74,15 +74,15 @@ class OpChange:
 
 @dataclass(frozen=True, slots=True)
 class SubgraphDiff:
-    """A subgraph and its counterpart in the other model.
+    """The comparison of a subgraph in one model with its counterpart in the other model.
 
     Attributes:
       before, after: Index of the subgraph in each model; -1 if the model lacks the subgraph.
       name: Name of the subgraph.
-      num_ops_before, num_ops_after: Number of ops in each model.
-      removed, added, changed: Ops with differences, in their order.
-      num_moved: Number of ops in both models whose position in the order has changed.
-      changes: Differences of name, inputs, outputs, and of unused tensors.
+      num_ops_before, num_ops_after: Number of the subgraph's ops in each model.
+      removed, added, changed: Ops that differ between the models, in execution order.
+      num_moved: Least number of ops whose moves would restore the first model's order.
+      changes: Differences between the subgraphs' names, inputs, outputs and unused tensors.
     """
 
     before: int
@@ -109,9 +109,10 @@ class ModelDiff(PlainReport):
     """The comparison of two models.
 
     Attributes:
-      subgraphs: All subgraphs, including equal subgraphs.
-      changes: Differences of signatures, metadata, byte code and other parts outside of subgraphs.
-      data_before, data_after: Total size of all buffers, in bytes.
+      subgraphs: Comparisons of all subgraphs, including equal subgraphs.
+      changes: Differences between the models' signatures, metadata, byte code and other parts outside of
+        subgraphs.
+      data_before, data_after: Total size of all buffers in each model, in bytes.
     """
 
     answers = ("is_same",)
@@ -128,7 +129,7 @@ class ModelDiff(PlainReport):
 
 
 class DataComparison:
-    """Compares data; each pair is compared once."""
+    """Compares constant data; caches results, so that each pair is compared once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Blob, Blob], bool] = {}
@@ -151,7 +152,7 @@ class DataComparison:
 def value_changes(
     what: str, before: Any, after: Any, text: Callable[[Any], str] = attribute
 ) -> Iterator[Change]:
-    """Returns the change of one value; None if the value has not changed."""
+    """Yields the difference between two values of the property `what`, if the values differ."""
     if before != after:
         yield Change(what, *("" if value is None else text(value) for value in (before, after)))
 
@@ -159,7 +160,7 @@ def value_changes(
 def mapping_changes(
     before: Mapping[str, Any], after: Mapping[str, Any], text: Callable[[Any], str] = attribute
 ) -> Iterator[Change]:
-    """Returns the changes of values by name; an absent name stands for no value."""
+    """Yields a difference for each name that only one of two maps has, or whose values differ."""
     for name in dict.fromkeys([*before, *after]):
         if name not in before or name not in after or before[name] != after[name]:
             texts = (text(some[name]) if name in some else "" for some in (before, after))
@@ -167,13 +168,13 @@ def mapping_changes(
 
 
 def attribute_changes(before: Any, after: Any, *names: str) -> Iterator[Change]:
-    """Returns the changes of an object's attributes."""
+    """Yields the differences between the attributes `names` of two objects."""
     for name in names:
         yield from value_changes(name, getattr(before, name), getattr(after, name))
 
 
 def count_changes(what: str, before: Iterable[str], after: Iterable[str]) -> Iterator[Change]:
-    """Returns the items that occur less often, or more often, than before."""
+    """Yields a difference for each item that occurs less often or more often in `after` than in `before`."""
     old, new = Counter(before), Counter(after)
     yield from (Change(what, text, "") for text in old - new)
     yield from (Change(what, "", text) for text in new - old)
@@ -279,7 +280,7 @@ class SubgraphComparison:
             yield from self._once(before, after, what)
 
     def _once(self, before: Tensor, after: Tensor, what: str) -> Iterator[Change]:
-        """Returns changes of a tensor that no op writes, shown at its first reader."""
+        """Yields the differences of a tensor that no op writes, only for the first op that reads the tensor."""
         if (before, after) in self._constants_seen:
             return
         self._constants_seen.add((before, after))
@@ -294,7 +295,7 @@ class SubgraphComparison:
                     yield from self._once(*some, f"{what} {name}")
 
     def _text(self, tensor: Tensor) -> str:
-        """Identifies an op's inputs by name and by producer, because names are not always unique."""
+        """Identifies a tensor by its name and its producer, because names are not always unique."""
         name = quote(tensor.name)
         if tensor.is_constant:
             return f"{name} {constant_text(tensor)}"
@@ -321,7 +322,7 @@ class SubgraphComparison:
                 if was is not None and was.producer is None and now.producer is None:
                     yield from self._once(was, now, f"{what} {number}")
         unused = [[quote(t.name) for t in _unused_tensors(some)] for some in (before, after)]
-        yield from count_changes("tensor without a use", *unused)
+        yield from count_changes("unused tensor", *unused)
 
 
 def _table_changes(what: str, before: Table | None, after: Table | None) -> Iterator[Change]:
@@ -338,7 +339,7 @@ def _table_changes(what: str, before: Table | None, after: Table | None) -> Iter
 
 
 def _tensor_changes(what: str, before: Tensor, after: Tensor) -> Iterator[Change]:
-    """Returns the properties of a tensor without its data."""
+    """Yields the differences between two versions of a tensor, except for their data."""
     yield from value_changes(f"{what} name", before.name, after.name)
     is_same_type = (
         before.element_type is after.element_type

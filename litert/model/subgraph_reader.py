@@ -1,7 +1,7 @@
-"""Reads subgraphs: their tensors and ops, which make up most of a file besides data.
+"""Reads subgraphs: tensors and ops, which make up most of a file besides data.
 
-The loops in this module run ten thousand times for a large model: fields that few tensors and ops
-have are read separately.
+The loops in this module run ten thousand times for a large model. To keep the loops fast, separate methods read
+the fields that few tensors and ops have.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ _ELEMENT_TYPES = {number: ElementType[name] for number, name in schema.ENUMS["Te
 _SHORT_NAME = 256  # not worth counting
 
 _Layout = tuple[tuple[int, ...], tuple[int, ...], bool]
-"""Offsets of the five fields that most tensors or ops have.
-
-Then the offsets of the other fields, and whether another field is present.
+"""Offsets of the five fields that most tensors or ops have; offsets of the other fields; and whether a table has
+any of these other fields.
 """
 
 
@@ -41,7 +40,7 @@ class SubgraphReader:
         self._codes = codes
 
     def read(self, subgraph: Subgraph, index: int, table: int) -> None:
-        """Fills a subgraph from the table at position `table`."""
+        """Reads the table at position `table` into a subgraph."""
         reader = self._reader
         where = f"subgraph {index}"
         reader.place = where
@@ -131,7 +130,7 @@ class SubgraphReader:
             raise reader.damaged(OUTSIDE) from None
 
     def _read_more_of_tensor(self, tensor: Tensor, table: int, more: tuple[int, ...]) -> None:
-        """Reads fields that most tensors lack."""
+        """Reads the fields that most tensors lack."""
         reader, view = self._reader, self._reader.view
         variable_at, sparsity_at, signature_at, ranked_at, variants_at, external_at = more
         if signature_at:
@@ -151,7 +150,7 @@ class SubgraphReader:
             tensor.external_buffer = u32(view, table + external_at)[0]
 
     def _resolve(self, subgraph: Subgraph, tensor: Tensor) -> None:
-        """A block-wise quantization names tensors by index, which may come after the current tensor."""
+        """Replaces the tensor indices in a block-wise quantization by tensors, after all tensors were read."""
 
         def tensor_of(index: int) -> ConstantTensor | None:
             if index == -1:
@@ -209,7 +208,7 @@ class SubgraphReader:
     def _read_more_of_op(
         self, op: Op, table: int, more: tuple[int, ...], tensors: Sequence[Tensor | None]
     ) -> None:
-        """Reads fields that most ops lack; `tensors` end with None."""
+        """Reads the fields that most ops lack; the last element of `tensors` is None."""
         reader, view, source = self._reader, self._reader.view, self._reader.source
         (
             custom_at, format_at, mutating_at, intermediates_at, large_offset_at, large_size_at,
@@ -242,7 +241,7 @@ class SubgraphReader:
 
 
 def tensor_at(reader: SchemaReader, subgraph: Subgraph, index: int, what: str) -> Tensor:
-    """Returns the tensor at an index from the file; an error says `what` the index is for."""
+    """Returns the tensor at an index that comes from the file; `what` is the tensor's role for error messages."""
     if not 0 <= index < len(subgraph.tensors):
         raise reader.damaged(
             f"{what} {index} is used, but there are {len(subgraph.tensors)} tensors"

@@ -1,7 +1,7 @@
-"""Tables of the schema with fields by name: decoded from a file on access, or made from values.
+"""Tables of the schema, with fields by name: they are decoded from a file on access, or made from values.
 
-A value that the file leaves out differs from a vector or string without elements, as in the schema.
-They are compare equal to other empty values: only the writer looks at their type.
+As in the schema, an absent vector or string differs from an empty vector or string. The classes of absent values
+compare equal to empty values; only the writer looks at these classes.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from litert.model.schema_types import Field, FieldKind, TableSchema, table_schem
 
 
 class AbsentText(str):
-    """An absent string."""
+    """An absent string of a table."""
 
     __slots__ = ()
 
 
 class AbsentVector(tuple[Any, ...]):
-    """An absent vector."""
+    """An absent vector of a table."""
 
     __slots__ = ()
 
 
 class AbsentList(list[Any]):
-    """An absent vector, until an element is appended."""
+    """A list that counts as an absent vector until an element is appended."""
 
     __slots__ = ()
 
@@ -40,27 +40,27 @@ NO_VECTOR: Final = AbsentVector()
 
 
 def is_absent(value: Sequence[object]) -> bool:
-    """Returns whether a value is left out of the file."""
+    """Returns whether a value is absent in the file."""
     return not value and isinstance(value, AbsentText | AbsentVector | AbsentList)
 
 
 class Table:
     """One table of the TFLite schema, such as `Conv2DOptions`; its values do not change.
 
-    Field names are the schema's: `stride_w`. A field that is a table is a `Table`; a vector is a
-    tuple (of bytes: a `memoryview`); a union is the `Table` that it holds.
+    Field names are the schema's: `stride_w`. The value of a table or a union is a `Table`; the value of a vector
+    is a tuple, or a `memoryview` for a vector of bytes.
 
     Attributes:
       type_name: Name of the table in the schema.
-      source, position: File and position of a table in a file; the writer copies the table from
-        there.
-      values: Fields of a table that was made from values.
+      source, position: File that contains the table, and its position in the file, from which the writer copies
+        the table.
+      values: Values of the fields, if the table was made from values.
     """
 
     __slots__ = ("position", "source", "type_name", "values")
 
     def __init__(self, type_name: str, source: FlatbufferBytes, position: int) -> None:
-        """Reads a table in a file; `make` makes new tables."""
+        """Makes a table that is read from a file; use `make` for new tables."""
         self.type_name = type_name
         self.source: FlatbufferBytes | None = source
         self.position = position
@@ -68,11 +68,11 @@ class Table:
 
     @classmethod
     def make(cls, type_name: str, **fields: Any) -> Table:
-        """Makes a table with these fields; the other fields have the schema's defaults. None makes a field absent.
+        """Makes a table from values of fields; a field that is omitted or None has the schema's default.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if the schema lacks the table or a field, or a value does
-            not fit its field.
+          LiteRtError: INVALID_ARGUMENT, if the schema lacks the table or one of the fields, or if a field cannot
+            hold its value.
         """
         shape = table_schema(type_name)
         values: dict[str, Any] = {}
@@ -92,10 +92,11 @@ class Table:
         return table
 
     def get(self, field: str) -> Any:
-        """Returns a field's value; for an absent field, the schema's default (None for tables and vectors).
+        """Returns a field's value; an absent field has the schema's default (None for tables and vectors).
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if the schema lacks the field; INVALID_FLATBUFFER.
+          LiteRtError: INVALID_ARGUMENT, if the schema lacks the field; INVALID_FLATBUFFER, if the table is
+            damaged.
         """
         found = table_schema(self.type_name).field(field)
         if self.values is not None:
@@ -103,10 +104,10 @@ class Table:
         return self._decode(found)
 
     def fields(self) -> Mapping[str, Any]:
-        """Returns the names of the fields that are present, in the schema's order.
+        """Returns the fields that are present, with their values by name, in the order of the schema.
 
         Raises:
-          LiteRtError: INVALID_FLATBUFFER.
+          LiteRtError: INVALID_FLATBUFFER, if the table is damaged.
         """
         if self.values is not None:
             return self.values
@@ -117,7 +118,7 @@ class Table:
         }
 
     def with_fields(self, **changes: Any) -> Table:
-        """Returns a copy of the table with other values in some fields; None removes a field."""
+        """Returns a copy of the table with new values in some fields; the value None removes a field."""
         fields = dict(self.fields())
         for name, field in table_schema(self.type_name).fields.items():
             if field.kind is FieldKind.UNION:  # the union's own field sets this field again
@@ -179,7 +180,7 @@ class Table:
 
 
 def _checked(shape: TableSchema, field: Field, value: Any) -> Any:
-    """Returns a value in the form that the field keeps."""
+    """Checks a value for a field, and converts the value to the form that `Table` stores."""
     kind = field.kind
     try:
         if kind is FieldKind.SCALAR:

@@ -1,7 +1,8 @@
-"""Encodes constant data of TFLite files from arrays, numbers, text or bytes.
+"""Encodes arrays, numbers, strings or bytes as the constant data of TFLite files.
 
-Elements are little-endian and in row-major order; elements under 8 bits are packed, the first in
-the lowest bits; text is a table of offsets followed by the texts (TFLite: `string_util.h`).
+The elements are little-endian and in row-major order. Elements of less than 8 bits are packed into bytes, and the
+first element has the lowest bits. A tensor of strings is a table of offsets, followed by the strings (TFLite:
+`string_util.h`).
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ DataLike: TypeAlias = "Array | np.generic | Blob | bytes | memoryview | Sequence
 
 
 def as_element_type(type_like: TypeLike) -> ElementType:
-    """Returns an element type, given as itself, by name (`int8`, `INT4`), or as a NumPy type.
+    """Returns the element type for a name such as `int8` or `INT4`, a NumPy type, or an element type itself.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT or UNSUPPORTED, if there is no such element type.
+      LiteRtError: INVALID_ARGUMENT, if no element type has the name; UNSUPPORTED, if none corresponds to the NumPy
+        type.
     """
     if isinstance(type_like, ElementType):
         return type_like
@@ -49,21 +51,21 @@ def as_element_type(type_like: TypeLike) -> ElementType:
 def encode_constant(
     data: DataLike, type_like: TypeLike | None = None, shape: Sequence[int] | None = None
 ) -> tuple[RankedTensorType, Blob]:
-    """Returns the type and the bytes of a constant.
+    """Returns the tensor type and the encoded bytes of a constant.
 
     Args:
-      data: Bytes in the file's format, which need a type and a shape; texts; or any value that
-        `numpy.asarray` accepts.
+      data: Strings, or any value that `numpy.asarray` accepts; or bytes in the file's format, which need an
+        element type and a shape.
       type_like: Type of the elements; by default the type of the array.
       shape: Shape of the constant; by default the shape of the array.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if data, type and shape contradict each other.
+      LiteRtError: INVALID_ARGUMENT, if the data do not have the given element type or shape.
     """
     if isinstance(data, (bytes, memoryview, Blob)):
         if type_like is None or shape is None:
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, "a constant from bytes needs a type and a shape"
+                Status.INVALID_ARGUMENT, "a constant from bytes needs an element type and a shape"
             )
         tensor_type = RankedTensorType.of(as_element_type(type_like), tuple(shape))
         blob = data if isinstance(data, Blob) else Blob(data)
@@ -80,15 +82,15 @@ def encode_constant(
 def decode_constant(
     element_type: ElementType, shape: Sequence[int], data: memoryview
 ) -> np.ndarray[Any, Any]:
-    """Decodes the bytes of a constant to an array; the inverse of `encode_constant`.
+    """Decodes the bytes of a constant to an array; this is the inverse of `encode_constant`.
 
     Returns:
-      The array is read-only; it is a view of the bytes if NumPy stores such elements in the same
-      way. Elements under 8 bits become int8 or uint8, texts become objects of type `bytes`.
+      A read-only array, which is a view of the bytes if NumPy stores these elements in the same way. Elements of
+      less than 8 bits become int8 or uint8, and strings become objects of type `bytes`.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if there are too few bytes, or texts are damaged; UNSUPPORTED,
-        for a type without data.
+      LiteRtError: INVALID_ARGUMENT, if there are too few bytes, or if strings are damaged; UNSUPPORTED, if the
+        element type cannot have constant data.
     """
     # Imported here, because a command that only reads a model must not pay for NumPy
     import numpy as np
@@ -175,7 +177,7 @@ def _unpack_texts(data: memoryview, tensor_type: RankedTensorType) -> list[bytes
     if stored != count or any(not 0 <= offset <= len(data) for offset in offsets):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the {len(data)} bytes do not contain the texts of a {tensor_type}",
+            f"the {len(data)} bytes do not contain the strings of a {tensor_type}",
         )
     return [bytes(data[start:end]) for start, end in pairwise(offsets)]
 

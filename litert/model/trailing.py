@@ -1,8 +1,8 @@
-"""Trailing bytes behind all objects of a file: the ZIP of associated files that TFLite metadata appends.
+"""Trailing bytes after all objects of a file, such as the ZIP archive of associated files from TFLite metadata.
 
-A flatbuffer does not store its end: its end is the end of the rearmost object. The ZIP is found by
-its own end; its offsets count from the start of the file, and are computed again when the ZIP moves
-(APPNOTE.TXT, 4.3).
+A flatbuffer does not store its size: it ends where its last object ends. The ZIP archive is found by the record at
+the archive's end. The offsets in the archive count from the start of the file, so they are updated when the
+archive moves (APPNOTE.TXT, 4.3).
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from litert.model.flatbuffer import FlatbufferBytes
 from litert.model.schema_types import FieldKind, table_schema
 
 TRAILING_ALIGNMENT = 16
-"""Alignment of trailing bytes that are written.
-
-Up to this many zeros in front of them are not part of them when they are read.
+"""Alignment with which trailing bytes are written. When a file is read, padding zeros for this alignment do not
+count as trailing bytes.
 """
 
 _PADDING = 64  # fewer zeros only align the next object, or the end of the file
@@ -30,7 +29,7 @@ _ZIP64 = 0xFFFFFFFF
 
 
 def find_trailing(source: FlatbufferBytes, root: int, data_end: int) -> tuple[int, int] | None:
-    """Returns the position of trailing bytes, behind all tables and constants, and their number.
+    """Returns the position and the number of the trailing bytes after all tables and constants.
 
     The result is None if there are no trailing bytes.
     """
@@ -62,10 +61,10 @@ def _is_padding(source: FlatbufferBytes, start: int, end: int) -> bool:
 
 
 class _Extent:
-    """The end of the bytes that tables, vectors and strings take.
+    """Determines where the tables, vectors and strings of a flatbuffer end.
 
     Attributes:
-      end: End of the rearmost object so far, in bytes.
+      end: End of the last object found so far, in bytes from the start of the file.
     """
 
     def __init__(self, source: FlatbufferBytes) -> None:
@@ -75,9 +74,9 @@ class _Extent:
         self._vtables: set[int] = set()
 
     def table(self, type_name: str, position: int, only_last: bool) -> None:
-        """Visits a table and everything it points at.
+        """Visits a table and everything to which its offsets point.
 
-        With an option, only the last table of each vector of tables.
+        With `only_last`, visits only the last table of each vector of tables.
         """
         if position in self._seen:
             return
@@ -121,7 +120,10 @@ class _Extent:
 
 
 def _find_archive(tail: memoryview, start: int) -> int | None:
-    """Returns the start of a ZIP in the tail of a file; the tail begins at `start`. None if there is no ZIP."""
+    """Returns the position of a ZIP archive at the end of a file; `tail` are the file's bytes from `start` on.
+
+    The result is None if there is no ZIP archive.
+    """
     found = _directory(tail)
     if found is None:
         return None
@@ -132,11 +134,11 @@ def _find_archive(tail: memoryview, start: int) -> int | None:
 
 
 def moved_archive(trailing: memoryview, old: int, new: int) -> tuple[int, bytes] | None:
-    """Returns the changes in trailing bytes that end with a ZIP when they move to another position in the file.
+    """Updates the offsets in a ZIP archive when trailing bytes move from position `old` to `new` in the file.
 
     Returns:
-      Position in `trailing`, and the new bytes from there to the end: the ZIP's directory. None if
-      nothing changes, as in a ZIP whose offsets count from its own start.
+      A position in `trailing`, and the new bytes (the archive's directory) from this position to the end. None if
+      no bytes change, for example because the archive's offsets count from the archive's start.
     """
     found = _directory(trailing)
     if found is None or old == new:
@@ -155,9 +157,9 @@ def moved_archive(trailing: memoryview, old: int, new: int) -> tuple[int, bytes]
 
 
 def _directory(data: memoryview) -> tuple[int, int, list[int]] | None:
-    """Returns facts of a ZIP at the end of data.
+    """Reads the directory of a ZIP archive at the end of data.
 
-    The directory's position, its stored position, and its files' offsets.
+    Returns the directory's actual position, the position that the archive stores, and the offsets of the files.
     """
     tail = bytes(data[max(0, data.nbytes - _END.size - _MAX_COMMENT) :])
     at = tail.rfind(b"PK\5\6")

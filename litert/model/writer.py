@@ -1,8 +1,8 @@
-"""Writes a `Model` as a TFLite flatbuffer: new tables, then the data, each copied once.
+"""Writes a `Model` to a TFLite file: writes new tables, and copies the data once.
 
-The file is laid out before a byte is written. The order is: tables; data in the flatbuffer; data
-behind the flatbuffer (`Buffer.offset`, large custom options); byte code; trailing bytes. Offsets
-from the start of the file are computed again. The same model gives the same bytes.
+The writer lays out the whole file before it writes the first byte. The order is: tables, data in the flatbuffer,
+data after the flatbuffer (`Buffer.offset`, large custom options), byte code, trailing bytes. The writer recomputes
+offsets that count from the start of the file. Equal models are written as equal bytes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class WriteResult(NamedTuple):
       path: Path of the file.
       size: Size of the file, in bytes.
       flatbuffer_size: Size of the flatbuffer at the start of the file, in bytes.
-      byte_code: Offset and size of each byte code module: the model's own modules, then the
+      byte_code: Offset and size of each byte code module in the file: first the model's own modules, then the
         appended modules.
     """
 
@@ -58,21 +58,20 @@ def write_model(
     digest_weights: bool = False,
     permissions: int | None = None,
 ) -> WriteResult:
-    """Writes a model to a file, which appears when it is complete; reports progress for a large file.
+    """Writes a model to a file atomically; reports progress if the file is large.
 
     Args:
-      model: Model to write, which does not change. The custom options of dispatch ops are made only
-        for the file.
-      path: Path of the file; an old file stays until the new file is complete.
-      appended: Byte code modules besides the model's own modules.
-      seal: Function that seals the file, if the file gets a digest.
-      digest_weights: Whether a file larger than 64 MiB gets a digest, too, if it has a place for a
-        digest.
+      model: Model to write; the model does not change. The custom options of dispatch ops are computed for the
+        file, and not stored in the model.
+      path: Path of the file; an old file at this path stays until the new file is complete.
+      appended: Byte code modules that are written in addition to the model's own modules.
+      seal: Function that computes the file's seal, if the file gets a digest.
+      digest_weights: Whether a file of more than 64 MiB also gets a digest, if the model's `has_digest` is true.
       permissions: Permissions of the file; see `open_atomic`.
 
     Raises:
-      LiteRtError: FILE_IO; INVALID_GRAPH_INVARIANT, if the graph is inconsistent;
-        INVALID_FLATBUFFER, if a table that was read lazily is damaged.
+      LiteRtError: FILE_IO, if writing fails; INVALID_GRAPH_INVARIANT, if the graph is inconsistent;
+        INVALID_FLATBUFFER, if a table that was not read before is damaged.
     """
     with collector_held():
         file = _lay_out_file(model, appended)
@@ -84,10 +83,10 @@ def write_model(
 
 
 def to_bytes(model: Model, *, appended: Sequence[Appended] = ()) -> bytes:
-    """Returns the bytes that `write_model` writes, in memory.
+    """Returns the bytes that `write_model` writes to a file.
 
     Raises:
-      LiteRtError: Same as `write_model`, without FILE_IO.
+      LiteRtError: Same as `write_model`, except for FILE_IO.
     """
     with collector_held():
         file = _lay_out_file(model, appended)
@@ -104,7 +103,7 @@ class _File(NamedTuple):
     has_digest: bool
 
     def take_digest(self, seal: Seal | None) -> None:
-        """Plans the digest, which is taken after all other bytes are written, if there is a place for it."""
+        """Plans the file's digest, if the model has one; it is computed after all other bytes are written."""
         if self.has_digest:
             size = self.plan.size
             self.plan.finish = lambda read: (
@@ -114,10 +113,11 @@ class _File(NamedTuple):
 
 
 def _lay_out_file(model: Model, appended: Sequence[Appended]) -> _File:
-    """Plans the file with as much data in the flatbuffer as possible.
+    """Plans the file; puts as much data as possible into the flatbuffer.
 
     Raises:
-      LiteRtError: SERIALIZATION, if the tables alone are too large; INVALID_GRAPH_INVARIANT.
+      LiteRtError: SERIALIZATION, if the tables alone are too large; INVALID_GRAPH_INVARIANT, if the graph is
+        inconsistent.
     """
     modules = [*model.byte_code, *appended]
     try:
@@ -137,7 +137,7 @@ def _lay_out_file(model: Model, appended: Sequence[Appended]) -> _File:
 
 
 def _lay_out(model: Model, modules: Sequence[Appended], tables_size: int) -> _File:
-    """Plans the file, if its tables take at most `tables_size` bytes."""
+    """Plans the file under the assumption that its tables take at most `tables_size` bytes."""
     inside, outside = _choose(model, tables_size)
     data = Region.in_flatbuffer(inside)
     behind = Region.behind(outside, data.end)
@@ -185,9 +185,9 @@ def _lay_out(model: Model, modules: Sequence[Appended], tables_size: int) -> _Fi
 
 
 def _choose(model: Model, tables_size: int) -> tuple[list[Blob], list[Blob]]:
-    """Chooses which data lie in the flatbuffer, and which behind.
+    """Chooses which data are stored in the flatbuffer, and which data after the flatbuffer.
 
-    Data that were there before, and data that exceed the limit.
+    Data are stored after the flatbuffer if they were there before, or if they would exceed the size limit.
     """
     inside: list[Blob] = []
     outside: list[Blob] = []

@@ -28,7 +28,10 @@ FAULTS = {
     "LEAK": ("invoke.memory", "memory grows by 10"),
     "THREAD": ("device.threads", "6 threads go on after 6 device contexts were destroyed"),
     "THREAD_OF_RUN": ("device.threads", "threads go on after 6 device contexts were destroyed"),
-    "HANG_AT_EXIT": ("dispatch.ends", "the process had not ended 10 s after its last call, and"),
+    "HANG_AT_EXIT": (
+        "dispatch.ends",
+        "the process did not end within 10 s after its last call, and",
+    ),
 }
 """Which rule each breaks, and what is said of it."""
 

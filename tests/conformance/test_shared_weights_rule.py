@@ -45,8 +45,8 @@ def no_weights(soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult
         (
             module_each,
             Outcome.FAILED,
-            "MUL of large weights: two partitions on the same weights make 262,152 bytes of byte code, "
-            "two on weights of their own 262,152, and one 131,076",
+            "MUL of large weights: two partitions with the same weights make 262,152 bytes of byte code, "
+            "two partitions with different weights 262,152, and one partition 131,076",
         ),
         (one_module, Outcome.FAILED, "make 262,148 bytes"),
         (no_weights, Outcome.UNSEEN, "no op's byte code grows with 64 KiB of weights"),

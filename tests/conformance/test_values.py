@@ -29,7 +29,7 @@ Check = Callable[..., dict[str, Any]]
 ROOT = Path(__file__).resolve().parents[2]
 NUMERIC = Path(__file__).parent / "numeric"
 VALUES = ("--rule=values", "--rule=invoke.values")
-SWAPPED = "the outputs match if inputs 0 and 1 are swapped: a call has the subgraph's inputs in"
+SWAPPED = "the outputs match if inputs 0 and 1 are swapped: an NPU call gets its inputs in"
 
 
 @pytest.fixture
@@ -219,7 +219,7 @@ def test_without_a_reference_the_ops_beside_a_custom_op_are_compared(
 ) -> None:
     arguments = (NUMERIC, "--rule=invoke.values", f"--model={mixed}")
     report = check(*arguments)
-    why = "LiteRT has no kernel for its custom op; give a function to compare with by --reference"
+    why = "LiteRT has no kernel for its custom op; give a reference function with --reference"
     alone = "mixed.tflite, builtin ops alone"
     assert others(report) == {"mixed.tflite": why, f"{alone}, call 0": "", f"{alone}, call 1": ""}
     monkeypatch.setenv("NUMERIC_FAULT", "negated")

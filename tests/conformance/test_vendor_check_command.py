@@ -140,7 +140,9 @@ def test_a_failing_line_says_what_the_contract_is_and_where(
     at = lines.index("FAILED  invoke.repeatable")
     assert lines[at + 1].startswith("litert_npu/dispatch.h:")
     assert "gives the same outputs for the same inputs, even after" in lines[at + 1]
-    assert lines[at + 3].startswith("- the third run gives other outputs than the first")
+    assert lines[at + 3].startswith(
+        "- the outputs of the third run differ from the outputs of the first"
+    )
     assert lines[-1].startswith("Broken breaks the contract: ")
 
 

@@ -28,8 +28,8 @@ def a_kernel():
 a_kernel()
 """
 SHORTER = (
-    "FILE_IO: the file became shorter while it was read ({path}). To replace a file, rename a new file over it; "
-    "do not write into a file that is in use."
+    "FILE_IO: the file became shorter while it was read ({path}). To replace a file that is in use, rename a "
+    "new file over it; do not write into the old file."
 )
 GUARD, NAMES = "guard_mapped_files()", "faulthandler.enable()"
 

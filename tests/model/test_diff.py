@@ -316,8 +316,8 @@ def _trailing(model: Model) -> None:
         (_describe, Change("description", "", '"new"')),
         (_metadata, Change('metadata "note"', '"text"', '"other"')),
         (_more_metadata, Change(f'metadata "{CONTROL_DEPENDENCIES_KEY}"', "", '"0x0100"')),
-        (_unused_code, Change("operator code without an op", "", "Unused")),
-        (_unused_data, Change("bytes of data without an owner", "0", "5")),
+        (_unused_code, Change("unused operator code", "", "Unused")),
+        (_unused_data, Change("bytes of unused data", "0", "5")),
         (_trailing, Change("trailing bytes", "", "#tfl.bytes<2, sha256:")),
     ],
     ids=lambda value: value.__name__[1:] if callable(value) else "",
@@ -356,7 +356,7 @@ def test_a_tensor_that_nothing_uses_is_told() -> None:
     buffer = after.buffers[0]
     after.subgraphs[0].tensors.append(Tensor("loose", before.subgraphs[0].inputs[0].element_type,
                                              (2,), buffer))  # fmt: skip
-    assert main(compare(before, after)).changes == [Change("tensor without a use", "", '"loose"')]
+    assert main(compare(before, after)).changes == [Change("unused tensor", "", '"loose"')]
 
 
 def test_inputs_that_changed_places_are_told() -> None:

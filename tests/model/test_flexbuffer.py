@@ -131,7 +131,7 @@ def test_bytes_that_are_left_over_are_noticed() -> None:
     assert read_flexbuffer(data, is_whole=True) == {"a": 1}
     for front in (b"\1\2\3\4", b"\0" * 8):
         assert read_flexbuffer(front + data) == {"a": 1}
-        with pytest.raises(LiteRtError, match="belong to no value"):
+        with pytest.raises(LiteRtError, match="do not belong to any value"):
             read_flexbuffer(front + data, is_whole=True)
 
 
@@ -164,7 +164,7 @@ def test_a_map_by_hand_is_read() -> None:
         (b"\0\0\1\x6c\1", "type 27"),
         (b"\1ab\2\x14\1", "lacks a zero at its end"),
         (b"a\1\x10\1", "the key at 0 lacks an end"),
-        (b"\1\xff\0\2\x14\1", "the text at 1 is not UTF-8"),
+        (b"\1\xff\0\2\x14\1", "the string at 1 is not UTF-8"),
     ],
 )
 def test_bytes_that_no_builder_writes_are_refused(data: bytes, says: str) -> None:

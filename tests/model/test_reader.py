@@ -272,7 +272,7 @@ def test_fields_newer_than_the_schema_are_left_out_with_a_warning() -> None:
     model = read_model(data)
     assert len(model.subgraphs[0].tensors) == 2 and len(model.subgraphs[0].ops) == 1
     assert [warning.split(": ", 1)[1] for warning in model.warnings] == [
-        "field 40 of table Tensor is newer than this reader, and left out"
+        "field 40 of table Tensor is newer than this reader, and ignored"
     ]
 
 
@@ -390,7 +390,10 @@ def test_the_name_of_an_npu_call_has_no_zero_byte() -> None:
     model.byte_code = [Appended(Blob(b"module"), [(model.subgraphs[0].ops[0], "call")])]
     data = to_bytes(model)
     assert read_model(data).byte_code[0].users[0][1] == "call"
-    assert "the call name contains a zero byte" in refusal(data.replace(b"call", b"c\0ll")).what
+    assert (
+        "the name of the NPU call contains a zero byte"
+        in refusal(data.replace(b"call", b"c\0ll")).what
+    )
 
 
 def test_metadata_are_read_alone(tmp_path: Path) -> None:

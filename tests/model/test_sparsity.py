@@ -107,7 +107,7 @@ def test_blocks_are_put_where_they_belong() -> None:
 def test_elements_smaller_than_a_byte_are_refused() -> None:
     sparsity = matrix().sparsity
     tensor = ModelBuilder().constant("c", b"\5", "int4", (2,), sparsity=sparsity)
-    assert find_sparsity_mistake(tensor) == "a sparse constant: the elements are INT4"
+    assert find_sparsity_mistake(tensor) == "a sparse constant: the elements have type INT4"
 
 
 def test_a_level_without_its_parts_is_refused() -> None:

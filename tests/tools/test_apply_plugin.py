@@ -257,7 +257,7 @@ def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
             "the op 'A' has two assets",
         ),
         (["missing", "OUT"], Status.NOT_FOUND, "no such file (missing)."),
-        (["-", "OUT"], Status.NOT_FOUND, "no such file (-). The input cannot come through a pipe"),
+        (["-", "OUT"], Status.NOT_FOUND, "no such file (-). Write the input to a file first"),
         (
             ["/dev/null", "OUT"],
             Status.INVALID_ARGUMENT,

@@ -380,9 +380,9 @@ BAD = {
     "four sizes": ("16, Y", "16,Y,F,B", "<WorkSizes> of layer 'Full': global has 4 sizes, at most 3"),
     "an empty rule": ("16, Y", "16,,Y", "<WorkSizes> of layer 'Full': global: formula '' ends early"),
     "an unknown letter": ("16, Y", "16,Z", "<WorkSizes> of layer 'Full': global: formula 'Z' has 'Z'"),
-    "a product without a sign": ("16, Y", "16,2X", "global: formula '2X' has 'X' in the place of an operator"),
-    "postfix": ("16, Y", "16,X Y+", "global: formula 'X Y+' has 'Y' in the place of an operator"),
-    "a unary minus": ("16, Y", "16,-Y", "global: formula '-Y' has '-' in the place of a value"),
+    "a product without a sign": ("16, Y", "16,2X", "global: formula '2X' has 'X' where an operator must be"),
+    "postfix": ("16, Y", "16,X Y+", "global: formula 'X Y+' has 'Y' where an operator must be"),
+    "a unary minus": ("16, Y", "16,-Y", "global: formula '-Y' has '-' where a value must be"),
     "a decimal": ("16, Y", "16,1.5", "global: formula '1.5' has '.' at column 2"),
     "a size of a tensor": ("16, Y", "16,INPUT0_DIMS[0]", "global: rule 'INPUT0_DIMS[0]' may have only numbers"),
     "an output of two arguments": (

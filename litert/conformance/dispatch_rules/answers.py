@@ -1,6 +1,7 @@
-"""Checks that all functions return a status, and refuse NULL.
+"""Checks that all functions of a dispatch library return a status, and refuse NULL.
 
-NULL is passed for each argument through which a function returns a result, and for each context that it needs.
+The checks pass NULL, one argument at a time, for the arguments through which a function returns results, and for
+the contexts that a function needs.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _PLACES = {
     "stop_metrics_collection": (0, 1), "get_num_metrics": (0, 1), "get_metric": (0, 2),
     "destroy_metrics": (0,), "invocation_context_set_options": (0,),
 }  # fmt: skip
-"""The arguments of each function that must not be NULL."""
+"""For each function, the indices of the arguments that must not be NULL."""
 
 
 def _refuses_null(subject: DispatchSubject, function: str, place: int) -> None:
@@ -44,11 +45,11 @@ _WITHOUT_CALL = {
     "get_vendor_id", "get_build_id", "get_capabilities", "device_context_create",
     "device_context_destroy", "get_num_metrics", "get_metric", "destroy_metrics",
 }  # fmt: skip
-"""Functions that need no invocation context, or get NULL for the object that needs one."""
+"""Functions that need no invocation context, or that get NULL instead of an object of an invocation context."""
 
 
 def _arguments(subject: DispatchSubject, slot: str, call: CheckedCall | None) -> list[Any]:
-    """Makes valid arguments of a function; NULL for metrics, since only a run makes that object."""
+    """Makes valid arguments for a function; metrics are NULL, because only a run makes metrics."""
     table = subject.table.host.table
     if call is None:
         return {

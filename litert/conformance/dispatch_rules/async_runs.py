@@ -1,4 +1,4 @@
-"""Checks of asynchronous runs: the events that they return and wait for, and a run that cannot begin."""
+"""Checks asynchronous runs: the events that runs return and wait for, and a run that cannot begin."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _LATE_S = 0.1  # the input comes after this delay: a vendor that does not wait h
 
 
 def need_async(subject: DispatchSubject) -> None:
-    """Raises `UnseenError` if the vendor has no asynchronous runs."""
+    """Raises `UnseenError` if the vendor does not support asynchronous runs."""
     if not subject.ready().answer("get_capabilities", "int") & _ASYNC:
         raise UnseenError("the vendor's capabilities lack Async")
 
 
 def run_async(subject: DispatchSubject, call: CheckedCall) -> list[bytes]:
-    """Runs asynchronously on the inputs as they are, waits for the events, and returns the outputs."""
+    """Runs a call asynchronously with the current inputs, waits for the events, and returns the outputs."""
     number = len(call.outputs)
     made = ffi.new("LiteRtEvent[]", number)
     call.table.succeed("invoke_async", call.context, number, made)
@@ -52,7 +52,7 @@ def run_async(subject: DispatchSubject, call: CheckedCall) -> list[bytes]:
 
 
 def _broken_at_last(what: str) -> BrokenRuleError:
-    """Makes a finding, after a pause in which an unfinished run can end: it could crash the next check."""
+    """Makes a finding after a pause, so that an unfinished run ends and does not crash the next check."""
     time.sleep(_LATE_S)
     return BrokenRuleError(what)
 
@@ -69,7 +69,7 @@ def _events(subject: DispatchSubject) -> None:
 
 
 def _input_event(subject: DispatchSubject, step: int) -> None:
-    """Writes each input late and then signals its event; the buffer holds other data before."""
+    """Writes each input only after the run began, and then signals the input's event."""
     need_async(subject)
     case = max([subject.case, *subject.cases], key=lambda case: len(case.inputs))
     data = case.data
@@ -77,7 +77,7 @@ def _input_event(subject: DispatchSubject, step: int) -> None:
     with subject.call(case) as call:
         expected = call.run(data)
         if call.run(other) == expected:
-            raise UnseenError("other inputs give the same outputs")
+            raise UnseenError("the outputs are the same for other inputs")
         with _late(call, data, step):
             found = run_async(subject, call)
         if found != expected:
@@ -89,7 +89,7 @@ def _input_event(subject: DispatchSubject, step: int) -> None:
 
 @contextmanager
 def _late(call: CheckedCall, data: Sequence[bytes], step: int) -> Iterator[None]:
-    """Attaches an event to each input; meanwhile a thread writes the inputs in turn and signals each event."""
+    """Attaches an event to each input; a thread then writes the inputs one by one and signals the events."""
     handles = call.table.host.runtime.handles
     fences = [FenceEvent(os.eventfd(0), owns_fd=True) for _ in call.inputs]
     given = [handles.put(fence) for fence in fences]
@@ -131,7 +131,7 @@ def _missing(subject: DispatchSubject) -> None:
 
 _BASE = ("api.loads", "api.interface", "initialize.no_options", "dispatch.runs")
 ASYNC_RUNS = (*_BASE, "invoke.repeatable", "capabilities.parts", "async.events")
-"""The rules that checks of asynchronous runs need."""
+"""Names of the rules that the checks of asynchronous runs need."""
 
 RULES = Rules(
     Stage.OPTIONAL_PARTS,

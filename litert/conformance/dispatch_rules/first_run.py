@@ -1,4 +1,4 @@
-"""Checks up to the first run: the table, the vendor's name and capabilities, byte code, buffer requirements."""
+"""Checks a dispatch library up to its first run: table, id, capabilities, byte code, buffer requirements."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def _takes_byte_code(subject: DispatchSubject) -> None:
 
 
 def _requirements_fresh(subject: DispatchSubject) -> None:
-    """Asks twice, since the host releases each object that it gets: the vendor must make a new one."""
+    """Gets the requirements twice; the vendor must make new objects, because the host releases each object."""
     with subject.device(subject.case) as device, CheckedCall(device, subject.case) as call:
         for _ in range(2):
             call.require("input", 0, subject.case.inputs[0])
@@ -184,7 +184,9 @@ def _requirements_types(subject: DispatchSubject) -> None:
     with subject.device(subject.case) as device, CheckedCall(device, subject.case) as call:
         for (kind, index), wanted in call.wanted.items():
             if not wanted.supported_types:
-                raise BrokenRuleError(f"the vendor gives no buffer type for {kind} {index}")
+                raise BrokenRuleError(
+                    f"the vendor's requirements for {kind} {index} contain no buffer type"
+                )
 
 
 def _runs(subject: DispatchSubject) -> None:
@@ -207,9 +209,9 @@ _BASE = ("api.loads", "api.interface", "initialize.no_options")
 _TAKEN = (*_BASE, "invocation.ok")
 _REQUIRED = (*_TAKEN, "requirements.size", "requirements.types", "requirements.fresh")
 RUNS = (*_REQUIRED, "dispatch.runs")
-"""The rules that checks which run a call need."""
+"""Names of the rules that checks need if they run an NPU call."""
 RUNS_THE_SAME = (*RUNS, "invoke.repeatable")
-"""The rules that checks which compare runs need."""
+"""Names of the rules that checks need if they compare the outputs of runs."""
 
 _NULL_RUNTIME = Check(
     "dispatch.null_arguments", _null_runtime, "device_context_create, argument 0", _BASE

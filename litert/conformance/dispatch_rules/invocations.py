@@ -1,4 +1,4 @@
-"""Checks of invocation contexts: invalid byte code, wrong functions and counts, several contexts, masks."""
+"""Checks invocation contexts: invalid byte code, wrong functions and counts, several contexts, masks."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _counts(subject: DispatchSubject, more: tuple[int, int]) -> None:
             return
         if not status:
             there = f"{len(case.inputs)} inputs and {len(case.outputs)} outputs"
-            raise BrokenRuleError(f"a function of {there} runs with {counts[0]} and {counts[1]}")
+            raise BrokenRuleError(f"a function with {there} runs with {counts[0]} and {counts[1]}")
 
 
 def _invocation_many(subject: DispatchSubject) -> None:

@@ -1,4 +1,4 @@
-"""Checks that runs and device contexts leave no memory, threads or open files behind."""
+"""Checks that runs and device contexts do not leak memory, threads or open files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _ROUNDS = 6
 _SETTLED_S, _ENDED_S = 0.1, 2.0  # threads may still be ending
 _BLOCKS, _LEAST_RUNS, _MOST_RUNS, _ENOUGH_S, _SURE_S = 8, 4, 32, 1.0, 5.0
 _LEAK = 16 << 10
-"""Bytes per run that count as a leak. Allocators keep less than this, on average over a block of runs."""
+"""Least growth per run that counts as a leak, in bytes.
+
+Memory allocators keep fewer bytes per run, on average over a block of runs.
+"""
 
 _Run = Callable[[DispatchSubject, CheckedCall], object]
 
@@ -33,7 +36,7 @@ def _run_async(subject: DispatchSubject, call: CheckedCall) -> None:
 
 
 def _left(subject: DispatchSubject, folder: str, what: str, run: _Run) -> None:
-    """Counts a /proc folder's entries (threads, open files) while device contexts are created and destroyed."""
+    """Creates and destroys device contexts, and counts threads or open files by the entries of a /proc folder."""
     if not os.path.isdir(folder):
         raise UnseenError("this system does not list a process's threads and open files")
     counts: list[int] = []
@@ -57,7 +60,7 @@ def _count(folder: str, too_many: int) -> int:
 
 
 def _memory(subject: DispatchSubject, run: _Run) -> None:
-    """A leak grows memory in each block of runs; caches and stacks are bounded, and grow in some blocks only."""
+    """Fails if memory grows in each block of runs, because caches and stacks grow only in some blocks."""
     if not os.path.isfile(_STATUS):
         raise UnseenError("this system does not report a process's memory")
     with subject.call() as call:
@@ -71,7 +74,7 @@ def _memory(subject: DispatchSubject, run: _Run) -> None:
 
 
 def _growth(run: Callable[[], object]) -> int:
-    """Measures by how many bytes the process grows with each run."""
+    """Measures by how many bytes the memory of the process grows with each run."""
     before, end = _data_bytes(), time.monotonic() + _ENOUGH_S
     number = 0
     while number < _LEAST_RUNS or (number < _MOST_RUNS and time.monotonic() < end):
@@ -81,7 +84,7 @@ def _growth(run: Callable[[], object]) -> int:
 
 
 def _data_bytes() -> int:
-    """Returns the size of the process's private memory, touched or not, in bytes."""
+    """Returns the size of the process's private memory, including pages that were not accessed, in bytes."""
     with open(_STATUS, encoding="ascii", errors="replace") as file:
         return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmData:"))
 
@@ -96,7 +99,7 @@ _WAITING, _NOT_WAITING = "runs that wait", "asynchronous runs"
 
 
 def _check(rule: str, run: _Run, case: str, *needs: str) -> Check[DispatchSubject]:
-    """Threads that go on hold memory, so the check of threads comes first."""
+    """Makes a check that runs after the check of threads, because threads that did not end keep memory."""
     before = (f"{_THREADS_RULE} ({case})",) if _RULES[rule] is _memory else ()
     return Check(rule, partial(_RULES[rule], run=run), case, (*needs, *before))
 

@@ -1,4 +1,4 @@
-"""Checks of buffers (registered, attached, replaced, detached, too small) and of memory that the vendor makes."""
+"""Checks buffers (registered, attached, replaced, detached, too small), and memory that the vendor allocates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _handles(subject: DispatchSubject) -> None:
         handles = [each.registered for each in [*call.inputs, *call.outputs, *call.retired]]
         if len(set(handles)) < len(handles):
             raise BrokenRuleError(
-                f"live registrations have the handles {handles}, which must differ"
+                f"registered buffers have the handles {handles}, which must differ"
             )
 
 
@@ -38,7 +38,7 @@ def _again(subject: DispatchSubject) -> None:
 
 
 def _size(subject: DispatchSubject, kind: str) -> None:
-    """Registers a buffer of half the size; a protected page follows it."""
+    """Registers a buffer of half the required size, directly before a protected page."""
     case = subject.case
     size = case.types(kind)[0].size_bytes
     small = size // 2
@@ -48,7 +48,7 @@ def _size(subject: DispatchSubject, kind: str) -> None:
         memory = buffer.memory
         if memory is None:
             call.table.host.drop_buffer(buffer)
-            raise UnseenError("the vendor itself makes the memory of its buffers")
+            raise UnseenError("the vendor itself allocates the memory of its buffers")
         try:
             call.register(buffer)
         except BrokenRuleError:  # the vendor refuses the small buffer
@@ -126,7 +126,7 @@ def _stale(subject: DispatchSubject, kind: str) -> None:
 
 
 def _lock(subject: DispatchSubject) -> None:
-    """Two pieces of memory keep their different bytes while they are locked and unlocked."""
+    """Checks that two blocks of memory keep their bytes while the blocks are locked and unlocked."""
     handlers = _handlers(subject)
     with subject.call() as call:
         pieces = [_make(handlers, call) for _ in range(2)]
@@ -137,7 +137,7 @@ def _lock(subject: DispatchSubject) -> None:
                 before, data[number] = data[number], bytes([1 + turn + 16 * number]) * size
                 if _swap(handlers, memory, data[number]) != before and turn:
                     raise BrokenRuleError(
-                        "a lock does not show bytes that were written under the previous lock"
+                        "memory lacks bytes that the host wrote when the memory was locked before"
                     )
         for memory in pieces:
             handlers.destroy(memory)
@@ -166,19 +166,21 @@ def _handlers(subject: DispatchSubject) -> NativeBufferHandlers:
 
 
 def _make(handlers: NativeBufferHandlers, call: CheckedCall) -> Any:
-    """Makes memory for the first input, of a buffer type that the vendor asks for."""
+    """Allocates memory for the first input, of a buffer type in the vendor's requirements."""
     wanted = call.wanted["input", 0]
     for kind in wanted.supported_types:
         if kind in handlers.supported_types:
             memory = handlers.create(call.case.inputs[0], int(kind), wanted.size)
             if memory is None:
-                raise BrokenRuleError("create_func returns OK, but makes no memory")
+                raise BrokenRuleError("create_func returns OK, but allocates no memory")
             return memory
-    raise UnseenError("the vendor asks for none of the buffer types that its handlers make")
+    raise UnseenError(
+        "the vendor's requirements contain no buffer type that its buffer handlers support"
+    )
 
 
 def _swap(handlers: NativeBufferHandlers, memory: Any, data: bytes) -> bytes:
-    """Returns the memory's bytes, then writes other bytes."""
+    """Replaces the bytes of memory, and returns the old bytes."""
     address = handlers.lock(memory, LockMode.READ_WRITE)
     if not address:
         raise BrokenRuleError("lock_func gives NULL")

@@ -1,4 +1,4 @@
-"""Checks of a vendor's optional parts: metrics and assets."""
+"""Checks optional parts of a dispatch library: metrics and assets."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _metrics_order(subject: DispatchSubject) -> None:
         metrics = ffi.new("LiteRtDispatchMetrics*")
         if not call.table.call("stop_metrics_collection", call.context, metrics):
             raise BrokenRuleError(
-                "stop_metrics_collection returns OK, but no collection was started"
+                "stop_metrics_collection returns OK, although no collection was started"
             )
 
 
@@ -78,7 +78,7 @@ def _metrics_each(subject: DispatchSubject) -> None:
 
 
 def _with_each(check: Callable[[DispatchSubject, Case], None]) -> Callable[[DispatchSubject], None]:
-    """Makes a check of all cases, since a case does not tell whether its op has an asset."""
+    """Makes a check of all cases, because a case does not contain whether its op has an asset."""
 
     def check_all(subject: DispatchSubject) -> None:
         _need_assets(subject)
@@ -93,7 +93,7 @@ def _with_each(check: Callable[[DispatchSubject, Case], None]) -> Callable[[Disp
 def _asset_offered(
     subject: DispatchSubject, case: Case, when: str, *, offset: int = 0, forget_name: bool = False
 ) -> None:
-    """Registers assets at an odd offset, or with a name that is freed after the call."""
+    """Registers assets at an unaligned address, or with names that are freed after the registration."""
     expected = subject.run(case)
     place = f", offset {offset}" if offset else ""
     with subject.device() as device:
@@ -126,7 +126,7 @@ def _asset_unknown(subject: DispatchSubject) -> None:
 
 
 def _asset_again(subject: DispatchSubject, case: Case) -> None:
-    """Registers wrong bytes first, which a vendor may refuse; the bytes that are registered last count."""
+    """Registers each asset with wrong bytes (which a vendor may refuse), and then with the right bytes."""
     expected = subject.run(case)
     with subject.device() as device:
         for name, data in case.assets.items():
@@ -134,7 +134,8 @@ def _asset_again(subject: DispatchSubject, case: Case) -> None:
             for _ in range(2):
                 if status := device.offer(name, data):
                     raise BrokenRuleError(
-                        f"register_asset returns {status_name(status)} when '{name}' is registered again"
+                        f"register_asset returns {status_name(status)} when '{name}' is "
+                        "registered again"
                     )
         if device.run(case) != expected:
             raise BrokenRuleError(
@@ -143,7 +144,7 @@ def _asset_again(subject: DispatchSubject, case: Case) -> None:
 
 
 def _asset_many(subject: DispatchSubject, case: Case) -> None:
-    """Registers the other context's assets before and after the call is created: some vendors read theirs then."""
+    """Registers another context's assets before and after the call is created, when some vendors read assets."""
     expected = subject.run(case)
     text = "an asset of another device context changes this context's outputs"
     with subject.device(case) as device, CheckedDevice(subject.ready(), {}) as other:

@@ -1,4 +1,4 @@
-"""Checks of runs: their values, missing buffers, and locks that stay after them."""
+"""Checks runs: written outputs, equal outputs of repeated runs, missing buffers, and remaining locks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,11 @@ def _repeatable(subject: DispatchSubject) -> None:
     with subject.call() as call:
         first = call.run(subject.case.data)
         call.run(subject.other_data(2))
-        call.expect(first, "the third run gives other outputs than the first for the same inputs")
+        call.expect(
+            first,
+            "the outputs of the third run differ from the outputs of the first run "
+            "with the same inputs",
+        )
 
 
 def _missing(subject: DispatchSubject) -> None:

@@ -1,4 +1,4 @@
-"""Checks of taps: tensors inside a call that a vendor shows a debugger."""
+"""Checks taps: during a run, a vendor passes tensors inside the NPU call to a debugger."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FLOATS = {ElementType.FLOAT16, ElementType.BFLOAT16, ElementType.FLOAT32, Eleme
 
 
 def _invoke_tapped(call: CheckedCall, receive: Receive) -> int:
-    """Runs on the case's data; raises `UnseenError` if the vendor has no taps."""
+    """Runs an NPU call with taps on the case's data; raises `UnseenError` if the vendor has no taps."""
     if not call.table.has(INVOKE_TAPPED):
         raise UnseenError("the vendor has no taps")
     call.write(call.case.data)
@@ -58,7 +58,7 @@ def _ignore(*_: object) -> int:
 
 @contextmanager
 def _calls(subject: DispatchSubject) -> Iterator[list[CheckedCall]]:
-    """Returns the cases of several ops; the first case if there are none."""
+    """Returns the cases with several ops; the first case if no case has several ops."""
     _ = subject.case
     cases = [_tapped(case) for case in subject.cases if case.tapped is not None]
     with _opened(subject, cases[:3] or [subject.case]) as calls:
@@ -121,7 +121,9 @@ def _outputs(subject: DispatchSubject) -> None:
                 buffer.write(b"")
             expect_ok(INVOKE_TAPPED, _invoke_tapped(call, _ignore))
             if call.read() != expected:
-                raise BrokenRuleError("the outputs of the tapped run differ from those of invoke")
+                raise BrokenRuleError(
+                    "the outputs of a run with taps differ from the outputs of invoke"
+                )
             call.expect(expected, "the outputs of invoke are wrong after a tapped run")
 
 
@@ -137,12 +139,14 @@ def _receiver(subject: DispatchSubject) -> None:
             status = _invoke_tapped(call, refuse)
             if not refused:
                 continue
-            expect_status("a run that the receiver stops", status, Status.CANCELLED)
+            expect_status("a run that the receiver of taps stops", status, Status.CANCELLED)
             if more := len(refused) - 1:
                 raise BrokenRuleError(
-                    f"{more} tensors are shown after the receiver has refused one"
+                    f"{more} tensors are shown after the receiver of taps has refused a tensor"
                 )
-            call.expect(expected, "the outputs are wrong after a run that the receiver stopped")
+            call.expect(
+                expected, "the outputs are wrong after a run that the receiver of taps stopped"
+            )
 
 
 _SAME = (

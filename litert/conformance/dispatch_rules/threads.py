@@ -1,4 +1,4 @@
-"""A check of invocation contexts that run at the same time."""
+"""Checks invocation contexts that run at the same time in several threads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEAST_RUNS, _MOST_RUNS, _ENOUGH_S = 6, 1000, 0.5  # runs of each context: short
 
 
 def _threads(subject: DispatchSubject) -> None:
-    """Calls of the shared device context come one at a time; only runs overlap."""
+    """Runs invocation contexts at the same time; other calls with the shared device context do not overlap."""
     case = max(subject.cases or [subject.case], key=lambda case: case.outputs[0].size_bytes)
     start = threading.Barrier(_NUM_THREADS)
     with subject.device(case) as device, ExitStack() as stack:
@@ -37,7 +37,7 @@ def _threads(subject: DispatchSubject) -> None:
                 if number >= _LEAST_RUNS and time.monotonic() > end:
                     break
                 if calls[index].run(data[index]) != expected[index]:
-                    raise BrokenRuleError("the outputs differ from those of a single run")
+                    raise BrokenRuleError("the outputs differ from the outputs of a single run")
 
         with ThreadPoolExecutor(_NUM_THREADS) as pool:
             runs = [pool.submit(work, index) for index in range(_NUM_THREADS)]

@@ -1,4 +1,4 @@
-"""Checks of the outputs' values: of each probe under the probe's rule, and of the user's models."""
+"""Checks the values of outputs, for each probe and for the user's models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from litert.conformance.probe import OTHERS, VALUES, Probe, find_probes
 _ORDER = "values.input_order"
 _NEEDS = (*RUNS, "invoke.written")
 _ADVICE = (
-    "a call has the subgraph's inputs in the subgraph's order, which may differ from the op's order"
+    "an NPU call gets its inputs in the order of the subgraph, which may differ from the order of "
+    "the op"
 )
 
 
@@ -31,7 +32,7 @@ def _probe_values(subject: DispatchSubject, name: str) -> None:
 
 
 def _other_values(subject: DispatchSubject) -> None:
-    """Compares the outputs of models that are no probes: the user's models, and models of custom ops."""
+    """Compares the outputs of the user's models and of models with custom ops, which are not probes."""
     names = {probe.name for probe in find_probes()}
     cases = [case for case in subject.cases if case.source not in names]
     compared = [case for case in cases if case.expected is not None]
@@ -41,15 +42,15 @@ def _other_values(subject: DispatchSubject) -> None:
 
 
 def _cases_of(subject: DispatchSubject, name: str) -> list[Case]:
-    """Returns the cases that were compiled from a probe; raises `UnseenError` if there are none."""
+    """Returns the cases that were compiled from a probe; raises `UnseenError` if there are no such cases."""
     cases = [case for case in subject.cases if case.source == name]
     if subject.case and not cases:
-        raise UnseenError(subject.left.get(name, "the plugin did not compile it"))
+        raise UnseenError(subject.left.get(name, "the plugin did not compile the probe"))
     return cases
 
 
 def _compare(subject: DispatchSubject, cases: Sequence[Case], source: str = "") -> None:
-    """Runs all cases and keeps their outputs; raises if outputs are wrong, naming cases other than `source`."""
+    """Runs all cases and writes their outputs to files; raises if outputs are wrong."""
     wrong = []
     for case in cases:
         found = subject.run(case)
@@ -69,7 +70,7 @@ def _compare(subject: DispatchSubject, cases: Sequence[Case], source: str = "") 
 
 
 def _find_swap(subject: DispatchSubject, case: Case, found: Sequence[bytes]) -> str:
-    """Says in a sentence which inputs of a wrong case are swapped; "" for none."""
+    """Returns a phrase about two swapped inputs that would explain wrong outputs; "" if there are none."""
 
     def is_right(outputs: Sequence[bytes]) -> bool:
         return all(each.is_allowed for each in case.differences(outputs, subject.tolerance))
@@ -86,7 +87,7 @@ def _find_swap(subject: DispatchSubject, case: Case, found: Sequence[bytes]) -> 
 
 
 def _checks(probes: Sequence[Probe]) -> Iterator[Check[DispatchSubject]]:
-    """The check of a probe follows the checks of the probes that it needs."""
+    """Makes the checks of probes; the check of a probe follows the checks of the probes that this probe needs."""
     keys: dict[str, list[str]] = {}
     for probe in probes:
         needs = [*_NEEDS, *(key for name in probe.needs for key in keys[name])]

@@ -1,6 +1,7 @@
-"""Checks that all functions return a status, and refuse NULL.
+"""Checks that all functions of a compiler plugin return a status, and refuse NULL.
 
-NULL is passed for each argument through which a function returns a result, and for each handle that it needs.
+The checks pass NULL, one argument at a time, for the arguments through which a function returns results, and for
+the handles that a function needs.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _OF_RESULT = {
     "LiteRtGetCompiledResultCallInfo": (0, 2, 3, 4),
     IS_OUTPUT_DYNAMIC: (0, 3),
 }
-"""The arguments of each function that must not be NULL."""
+"""For each function, the indices of the arguments that must not be NULL."""
 
 
 def _without_plugin(subject: PluginSubject, function: str, place: int) -> None:
@@ -93,7 +94,7 @@ def _with_result(subject: PluginSubject, function: str, place: int) -> None:
 
 
 def _check_has(subject: PluginSubject, function: str) -> None:
-    """Ignores an error about an optional function that the plugin does not export."""
+    """Raises `UnseenError` if the plugin does not export an optional function."""
     if not subject.vendor.has(function):
         raise UnseenError(f"the plugin does not export {function}")
 

@@ -1,4 +1,4 @@
-"""Checks of partitioning and compiling, and of compiled results."""
+"""Checks how a plugin partitions and compiles models, and the results of compilations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SLOTS = (
     "get_num_op_inputs", "get_op_input", "get_op_output", "get_ranked_tensor_type",
     "get_tensor_weights", "get_weights_bytes", "push_op",
 )  # fmt: skip
-"""Functions of the compiler context that most plugins need."""
+"""Functions of the compiler context that most plugins call."""
 
 _COMPILE, _PARTITION = "LiteRtCompilerPluginCompile", "LiteRtCompilerPluginPartition"
 _BYTE_CODE, _CALL_INFO = "LiteRtGetCompiledResultByteCode", "LiteRtGetCompiledResultCallInfo"
@@ -35,7 +35,7 @@ _NUM_MODULES = "LiteRtCompiledResultNumByteCodeModules"
 
 
 def _partition_ops(subject: PluginSubject) -> None:
-    """Partitions each model twice; `Plugin.partition` checks the ops that the plugin pushes."""
+    """Partitions each model twice; `Plugin.partition` checks the ops that the plugin takes."""
     for model in subject.each_model():
         subject.partitions(model)
 
@@ -56,7 +56,7 @@ def _reads_only(subject: PluginSubject) -> None:
 
 
 def _with_guarded_constants(subgraph: Subgraph) -> Subgraph:
-    """Copies a model, with constants in read-only memory that ends at a protected page."""
+    """Copies a model; the constants of the copy are in read-only memory that ends at a protected page."""
     ends = subgraph.inputs, subgraph.ops, subgraph.outputs
     copy = copy_ops(subgraph.name, *ends, CopiedData())
     for buffer in {tensor.buffer for tensor in copy.tensors if tensor.is_constant}:
@@ -80,11 +80,13 @@ def _partition_repeatable(subject: PluginSubject) -> None:
             first = plugin.partition(subgraph)
             if plugin.partition(subgraph) != first:
                 raise BrokenRuleError(
-                    f"{model.name}: the plugin takes other ops when it partitions again"
+                    f"{model.name}: the plugin takes other ops when it partitions the model again"
                 )
         with subject.plugin() as plugin:
             if plugin.partition(subgraph).keys() != first.keys():
-                raise BrokenRuleError(f"{model.name}: a second plugin object takes other ops")
+                raise BrokenRuleError(
+                    f"{model.name}: a second plugin object takes other ops than the first"
+                )
 
 
 def _refusal_text(subject: PluginSubject) -> None:
@@ -96,7 +98,8 @@ def _refusal_text(subject: PluginSubject) -> None:
             reasons = [plugin.refusal(index) for index in range(len(subgraph.ops))]
             if [plugin.refusal(index) for index in range(len(subgraph.ops))] != reasons:
                 raise BrokenRuleError(
-                    f"{model.name}: the plugin gives another reason when it is asked again"
+                    f"{model.name}: the plugin returns another reason when the host calls the "
+                    "function again"
                 )
 
 
@@ -116,7 +119,7 @@ def _check_has_refusals(subject: PluginSubject) -> None:
 
 
 def _compile(subject: PluginSubject, number: int | None = None) -> None:
-    """Compiles the first models of which the plugin takes an op; by default all of them."""
+    """Compiles the models of which the plugin takes an op; only the first `number` models if given."""
     _ = subject.taken  # raises if there is nothing to compile
     taken = (model for model in subject.each_model() if subject.partitions(model))
     for model in islice(taken, number):
@@ -131,7 +134,7 @@ def _old_context(subject: PluginSubject) -> None:
 
 
 def _slot_failure(subject: PluginSubject, slot: str) -> None:
-    """Checks that the plugin does not crash; any status is accepted."""
+    """Checks that the plugin does not crash if a host function fails; accepts any status."""
     named = subject.taken
     partitions = extract(subject.partitions(named))
     with subject.plugin(subject.host.failing_table(slot)) as plugin:
@@ -157,7 +160,7 @@ def _compile_repeatable(subject: PluginSubject) -> None:
                 second.module(0)
             if first.module(0) != before:
                 raise BrokenRuleError(
-                    "a result's byte code changes when another result is made and destroyed"
+                    "the byte code of a result changes when another result is made and destroyed"
                 )
         with plugin.compile(partitions):
             pass
@@ -205,7 +208,9 @@ def _nothing(subject: PluginSubject) -> None:
 def _byte_code(subject: PluginSubject) -> None:
     with subject.compiled() as result:
         if result.modules() != result.modules():
-            raise BrokenRuleError("a module's bytes differ when the host asks for them again")
+            raise BrokenRuleError(
+                "the bytes of a byte code module differ when the host gets them again"
+            )
 
 
 def _result_index(subject: PluginSubject) -> None:
@@ -221,7 +226,9 @@ def _calls(subject: PluginSubject) -> None:
     for number in (1, 2):
         with subject.compiled(number) as result:
             if result.num_calls() != number:
-                raise BrokenRuleError(f"{number} subgraphs give {result.num_calls()} calls")
+                raise BrokenRuleError(
+                    f"{number} subgraphs are compiled to {result.num_calls()} calls"
+                )
 
 
 def _call_info(subject: PluginSubject) -> None:
@@ -236,7 +243,7 @@ def _call_info(subject: PluginSubject) -> None:
                 )
         if infos[0] == infos[1]:
             raise BrokenRuleError(
-                f"both calls are function {infos[0][0]!r:.80} of module {infos[0][1]}"
+                f"both calls call function {infos[0][0]!r:.80} of module {infos[0][1]}"
             )
 
 
@@ -251,11 +258,12 @@ def _dynamic_output(subject: PluginSubject) -> None:
                     what = f"{model.name}: output {index}, {tensor.type},"
                     if is_dynamic and tensor.type.layout.is_static:
                         raise BrokenRuleError(
-                            f"{what} has a fixed shape, but the plugin calls it dynamic"
+                            f"{what} has a fixed shape, but the plugin says that the shape is "
+                            "dynamic"
                         )
                     if result.is_dynamic(0, index) != is_dynamic:
                         raise BrokenRuleError(
-                            f"the answer for {what} changes when the host asks again"
+                            f"the result for {what} changes when the host calls the function again"
                         )
 
 

@@ -1,4 +1,4 @@
-"""Checks of a plugin's version, names and hardware, and of creating and destroying plugin objects."""
+"""Checks a plugin's version, names and hardware, and how plugin objects are created and destroyed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def _many(subject: PluginSubject) -> None:
                 raise BrokenRuleError("two plugin objects have the same handle")
             second.soc_models()
         if first.soc_models() != models:
-            raise BrokenRuleError("a plugin object answers differently after another was destroyed")
+            raise BrokenRuleError(
+                "a plugin object returns other values after another plugin object was destroyed"
+            )
 
 
 def _again(subject: PluginSubject) -> None:

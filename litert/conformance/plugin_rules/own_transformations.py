@@ -1,4 +1,4 @@
-"""Checks of a plugin's own transformations; their changes are not applied."""
+"""Checks a plugin's own transformations, without applying their changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _none(subject: PluginSubject) -> None:
         array, number = _read(plugin)
         if number >= _MANY:
             raise BrokenRuleError(
-                f"the plugin returns {number} patterns, or does not set their number"
+                f"the plugin returns {number} as the number of patterns, or does not set the number"
             )
         if number and not array:
             raise BrokenRuleError(f"the plugin returns {number} patterns, but their array is NULL")
@@ -49,7 +49,7 @@ def _pattern(subject: PluginSubject) -> None:
 
 
 def _ask(subject: PluginSubject, entry: Any, model: Model, subgraph: Subgraph, op: Op) -> None:
-    """Calls a pattern's function for an op."""
+    """Calls the function of a pattern for an op."""
     name = ffi.string(entry.name).decode()
     builder = GraphBuilder(model, subgraph)
     with subject.host.call() as handle_of:

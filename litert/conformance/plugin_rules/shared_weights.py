@@ -1,4 +1,4 @@
-"""Checks that the byte code holds weights once if two partitions share them."""
+"""Checks that the byte code contains weights only once if two partitions share these weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from litert.model.builder import ModelBuilder
 from litert.model.graph import Buffer, Subgraph, Tensor
 
 _LEAST = 64 << 10
-"""Least size of weights that stand out from the rest of the byte code, in bytes."""
+"""Least size of weights for this check, in bytes; the size of smaller weights is hard to see in the byte code."""
 
 _MOST_MODELS = 3
 
@@ -30,8 +30,8 @@ def _stored_once(subject: PluginSubject) -> None:
         is_seen = True
         if own - shared < (own - one) // 4:
             raise BrokenRuleError(
-                f"{name}: two partitions on the same weights make {shared:,} bytes of byte code, two on weights "
-                f"of their own {own:,}, and one {one:,}"
+                f"{name}: two partitions with the same weights make {shared:,} bytes of byte code, "
+                f"two partitions with different weights {own:,}, and one partition {one:,}"
             )
     if not is_seen:
         raise UnseenError(
@@ -40,7 +40,7 @@ def _stored_once(subject: PluginSubject) -> None:
 
 
 def _with_weights(subject: PluginSubject) -> Iterator[tuple[str, Partition]]:
-    """Finds the first partition with enough weights in each model."""
+    """Finds the first partition with large weights in each model."""
     for model in (*subject.models, *_weighted_models()):
         for partition in subject.partitions(model):
             read = dict.fromkeys(tensor for op in partition.ops for tensor in op.inputs)
@@ -50,7 +50,7 @@ def _with_weights(subject: PluginSubject) -> Iterator[tuple[str, Partition]]:
 
 
 def _weights(tensors: Iterable[Tensor | None]) -> Iterator[Tensor]:
-    """Finds a partition's large constants, which are not axes, shapes or other small numbers."""
+    """Finds the weights of a partition: its large constants, without axes, shapes and other small constants."""
     for tensor in tensors:
         if tensor is not None and len(tensor.data) >= _LEAST // 4:
             yield tensor
@@ -62,7 +62,7 @@ def _size(plugin: Plugin, copies: Sequence[Subgraph]) -> int:
 
 
 def _with_other_weights(partition: Partition) -> Subgraph:
-    """Copies a model with its weights in another order."""
+    """Copies a model, and changes the order of the numbers in its weights."""
     (copy,) = extract([partition])
     for tensor in _weights(copy.tensors):
         step = max(tensor.element_type.bits // 8, 1)

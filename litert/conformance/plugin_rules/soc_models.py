@@ -1,4 +1,4 @@
-"""Checks all SoC models of a plugin, not only the one to compile for."""
+"""Checks all SoC models of a plugin, not only the SoC model for which the other checks compile."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _each(subject: PluginSubject) -> None:
 
 
 def _compile_for(subject: PluginSubject, name: bytes) -> None:
-    """Compiles the ops that the plugin takes for an SoC model; SoC models may differ in their ops."""
+    """Compiles the ops that the plugin takes for an SoC model, because SoC models may support different ops."""
     soc_model = ffi.new("char[]", name)
     for model in subject.each_model():
         with subject.plugin() as plugin:

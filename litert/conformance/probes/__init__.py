@@ -1,1 +1,1 @@
-"""Models on which a vendor's outputs are compared; each module declares its models as `PROBES`."""
+"""Probes, which are models for comparing a vendor's outputs; each module declares its probes as `PROBES`."""

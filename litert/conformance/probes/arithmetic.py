@@ -1,4 +1,4 @@
-"""Elementwise ops of two inputs: their order, constants, broadcasting, fused activations."""
+"""Probes of elementwise ops with two inputs: order of inputs, constants, broadcasting, fused activations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _op(op: str, x: Sequence[int] = _SHAPE, z: Sequence[int] = _SHAPE, **options
 
 
 def _turned(op: str) -> Model:
-    """Makes a model whose first input is the op's second input."""
+    """Makes a model whose first input is the second input of the op."""
     builder = ModelBuilder()
     x, z = (builder.input(name, "float32", _SHAPE) for name in "xz")
     builder.output(builder.op(op, [z, x], [("y", "float32", _SHAPE)]))
@@ -31,7 +31,7 @@ def _turned(op: str) -> Model:
 
 
 def _chain() -> Model:
-    """Makes a model of several ops in which the order of inputs matters, and one input is read twice."""
+    """Makes a model with several ops, in which the order of inputs matters and two ops read the same input."""
     builder = ModelBuilder()
     x, z = (builder.input(name, "float32", _SHAPE) for name in "xz")
     difference = builder.op("SUB", [z, x], [("d", "float32", _SHAPE)])

@@ -1,4 +1,4 @@
-"""BATCH_MATMUL: transposed inputs, the order of inputs, broadcast batches."""
+"""Probes of BATCH_MATMUL: transposed inputs, the order of inputs, broadcast batches."""
 
 from __future__ import annotations
 

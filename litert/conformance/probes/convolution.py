@@ -1,6 +1,7 @@
-"""CONV_2D and DEPTHWISE_CONV_2D: a probe for each of padding, strides, dilation, bias, scales and zero points.
+"""Probes of CONV_2D and DEPTHWISE_CONV_2D: padding, strides, dilation, bias, scales, zero points.
 
-Each probe tests one of these: a plain convolution has a bias of zeros, equal scales, zero points of 0, no padding.
+Each probe tests one of these properties. In all other respects, its convolution is plain: the bias is zero, the
+scales are equal, the zero points are 0, and there is no padding.
 """
 
 from __future__ import annotations
@@ -31,13 +32,14 @@ _DIFFERENT = (0.04, 0.01, 0.08, 0.02, 0.06, 0.004)
 
 @dataclass(frozen=True, slots=True)
 class _Convolution:
-    """Options of a convolution; pairs are height and width.
+    """Options of a convolution; the pairs contain values for height and width.
 
     Attributes:
-      bias: Largest magnitude of the bias.
-      scales: Scales of the weights for successive output channels, repeated as needed.
+      bias: Largest magnitude of the bias's elements.
+      scales: Scales of the weights for successive output channels, repeated for further channels.
       zero_points: Zero points of the input and of the output.
-      weights, largest: Largest magnitude of float and of int8 weights; sums of two 7-bit products fit in 16 bits.
+      weights, largest: Largest magnitude of float weights, and of int8 weights; int8 weights have 7 bits, so that
+        the sum of two products fits in 16 bits.
     """
 
     padding: str = "VALID"
@@ -54,7 +56,7 @@ class _Convolution:
 
     @property
     def size(self) -> list[int]:
-        """Computes the output's height and width."""
+        """Computes the height and width of the output."""
         covered = [(n - 1) * d + 1 for n, d in zip(self.filter, self.dilation, strict=True)]
         lost = [0, 0] if self.padding == "SAME" else [n - 1 for n in covered]
         there = zip((_HEIGHT, _WIDTH), lost, self.stride, strict=True)
@@ -88,7 +90,7 @@ def _build(op: str, types: str, shape: _Convolution) -> Model:
 def _quantized(
     shape: _Convolution, filters: tuple[int, ...], x: Operand, y: Operand, axis: int
 ) -> tuple[Operand, Operand, list[Operand]]:
-    """Makes the int8 tensors: input, output, and all inputs."""
+    """Makes the int8 tensors of a convolution: the image, the output, and all inputs."""
     zero_x, zero_y = shape.zero_points
     x = replace(x, element_type="int8", scales=(_INPUT_SCALE,), zero_point=zero_x)
     y = replace(y, element_type="int8", scales=(_OUTPUT_SCALE,), zero_point=zero_y)

@@ -1,4 +1,4 @@
-"""FULLY_CONNECTED: rows and images, bias, zero points, scales by channel, a fused activation."""
+"""Probes of FULLY_CONNECTED: rows and images, bias, zero points, scales per channel, a fused activation."""
 
 from __future__ import annotations
 

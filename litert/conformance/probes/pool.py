@@ -1,4 +1,4 @@
-"""Pools: strides, and padding, which must not enter an average or a maximum."""
+"""Probes of pools: strides, and padding, which must not change an average or a maximum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elementwise ops of one input, and SOFTMAX."""
+"""Probes of elementwise ops with one input, and of SOFTMAX."""
 
 from __future__ import annotations
 
