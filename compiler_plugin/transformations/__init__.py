@@ -81,7 +81,7 @@ def __getattr__(name: str) -> object:
     if name not in _MODULES:
         if name[0].isupper():
             other = import_module(".model_optimizer", __name__)
-            if name in other.__all__:  # an AttributeError's text would not reach who imports it
+            if name in other.__all__:  # `import` hides the text of an AttributeError
                 raise ImportError(f"{name} is in {other.__name__}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(import_module(_MODULES[name], __name__), name)

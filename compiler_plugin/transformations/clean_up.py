@@ -92,7 +92,7 @@ def share_data(subgraphs: Iterable[Subgraph], buffers: Iterable[Buffer]) -> None
 
 
 def _write_control_dependencies(graph: Graph) -> None:
-    """Names ops by their new positions, where the metadata of the model name any."""
+    """Updates the positions of ops in the metadata of the model."""
     model = graph.model
     every = read_control_dependencies(model)
     index = next((i for i, known in enumerate(model.subgraphs) if known is graph.subgraph), None)
@@ -120,7 +120,7 @@ def dump_model(graphs: Sequence[Graph], path: str) -> None:
 
 @contextmanager
 def _writable(graph: Graph) -> Iterator[None]:
-    """For as long as it takes: no tensor that nothing has, and a type for each."""
+    """Within the context, the subgraph has no unused tensors, and each tensor has a type."""
     for node in graph.known_nodes:
         write_options(node)
     graph.sort_ops()
@@ -141,16 +141,16 @@ def _writable(graph: Graph) -> Iterator[None]:
 
 
 def _is_entry(graph: Graph) -> bool:
-    """Whether the results go to the caller of a model, or of a partition: control flow copies what it is given."""
+    """Whether an application or a vendor reads the results; control flow ops copy them."""
     return graph.model.subgraphs[0] is graph.subgraph or any(
         signature.subgraph is graph.subgraph for signature in graph.model.signatures
     )
 
 
 def _separate(graph: Graph) -> None:
-    """Separates results that an edit has made one."""
+    """Gives each result its own tensor again if an edit has made two results the same tensor."""
     owners: dict[Tensor, Node] = {}
-    for result in sorted(graph.results, key=_has_moved):  # those that stayed own theirs
+    for result in sorted(graph.results, key=_has_moved):  # unchanged results first
         source = result.in_port(0).get_source()
         assert source is not None
         owner = owners.setdefault(source.tensor, result)
@@ -169,14 +169,14 @@ def _separate(graph: Graph) -> None:
 
 
 def _has_moved(result: Node) -> bool:
-    """Whether a result of the model is another tensor than in the file."""
+    """Whether the tensor of a result differs from the tensor in the file."""
     return result.tensor is not result.first_tensor
 
 
 def _insert_identity(graph: Graph, result: Node, source: OutPort) -> None:
-    """Puts a RESHAPE to the same shape before a result; if the model is resized, to the shape that it has then."""
+    """Inserts a RESHAPE before a result, which keeps the shape even if the model is resized."""
     if source.tensor.element_type in (ElementType.RESOURCE, ElementType.VARIANT):
-        return  # a handle: nothing copies it
+        return  # a RESHAPE cannot copy a resource handle
     shape = source.data.get_shape()
     name = result.result_name
     is_final = graph.static_shape or graph.layout == "NCHW"  # which only a partition is in
@@ -196,7 +196,7 @@ def _insert_identity(graph: Graph, result: Node, source: OutPort) -> None:
 
 
 def _settle_names(graph: Graph) -> None:
-    """Gives results their public names; another tensor that has such a name gets a new one."""
+    """Gives results their public names, and renames other tensors that have these names."""
     owned: dict[Tensor, str] = {}
     public = set(graph.subgraph.inputs)
     for result in graph.results:
@@ -223,7 +223,7 @@ def _digest(buffer: Buffer) -> bytes:
 
 
 def _merge_added(graph: Graph) -> None:
-    """Lets ops that read equal constants read one, where all of them were added."""
+    """Lets ops that read equal constants read the same constant, if all these constants were added."""
     results = {result.tensor for result in graph.results}
     first: dict[_Kind, list[Tensor]] = defaultdict(list)
     for tensor in graph.made_constants:

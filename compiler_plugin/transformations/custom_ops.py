@@ -130,7 +130,7 @@ class OpLibrary:
             _check_name(extractor)
         self._extractors = {cls.op: cls() for cls in enabled}
         self._mapping = mapping or {}
-        # What nodes were when they were written, by their options, which copies of an op share.
+        # Written nodes by the buffer of their options, which copies of an op share.
         self._written: dict[Blob | None, tuple[Op | None, Mapping[str, Any]]] = {}
         self._names = {*self._classes, *self._extractors, *self._mapping}
 
@@ -200,7 +200,7 @@ def _run_extractor(extractor: Extractor, node: Node) -> bool:
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
-    """Refuses options whose names mean something else to a class."""
+    """Refuses options whose names have a special meaning as attributes."""
     for name in options:
         if name in DEFINITION:
             raise refused(
@@ -261,7 +261,7 @@ def write_options(node: Node) -> None:
 
 
 def _find_written(node: Node) -> dict[str, Any]:
-    """What of a node's attributes is written, by name; None is not written."""
+    """Returns the options to write for a node, by name; options with the value None are not written."""
     definition = node.op_definition
     if definition is None:
         return dict(node.custom_attributes())
@@ -276,7 +276,7 @@ def _find_written(node: Node) -> dict[str, Any]:
 
 
 def _become_builtin(node: Node, op_type: str) -> None:
-    """Makes a node whose type is one of TFLite's own operators one of those."""
+    """Turns a custom op into a builtin op, if its type is the name of a builtin operator."""
     op = node.model_op
     assert op is not None
     values = {k: v for k, v in _find_written(node).items() if v is not None}
@@ -290,7 +290,7 @@ def _become_builtin(node: Node, op_type: str) -> None:
 
 @contextmanager
 def _writing(node: Node, values: Mapping[str, Any]) -> Iterator[None]:
-    """Errors of what is written for a node name it."""
+    """Adds the node to errors that occur when its options are written."""
     try:
         yield
     except LiteRtError as error:
@@ -303,7 +303,7 @@ def _writing(node: Node, values: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _find_bytes(node: Node) -> bytes | None:
-    """Options for the file; None where they are to stay as they are."""
+    """Returns the bytes of the options for the file; None if the options do not change."""
     values = _find_written(node)
     where = describe_node(node)
     data, definition = node.custom_options, node.op_definition
@@ -324,18 +324,18 @@ def _find_bytes(node: Node) -> bytes | None:
 
 
 def _is_same(known: object, wanted: object) -> bool:
-    """Whether a value is what a FlexBuffer has, where lists are tuples."""
+    """Whether a value equals a value of a FlexBuffer; lists and tuples can be equal."""
     if isinstance(known, Mapping) and isinstance(wanted, Mapping):
         return known.keys() == wanted.keys() and all(_is_same(known[k], wanted[k]) for k in known)
     if isinstance(known, (list, tuple)) and isinstance(wanted, (list, tuple)):
         return len(known) == len(wanted) and all(map(_is_same, known, wanted))
     if isinstance(known, float) and isinstance(wanted, float):
-        return repr(known) == repr(wanted)  # which tells the zeros apart, and no NaNs
+        return repr(known) == repr(wanted)  # 0.0 and -0.0 differ, and NaNs are equal
     return type(known) is type(wanted) and known == wanted
 
 
 def _read_record(record: object) -> tuple[str, Any]:
-    """The name in the file, and the attribute's name or a function of the node."""
+    """Returns the option's name in the file, and the name of an attribute or a function of the node."""
     if isinstance(record, str):
         return record, record
     if isinstance(record, tuple) and len(record) == 2 and isinstance(record[0], str):

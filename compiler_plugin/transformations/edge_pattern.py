@@ -76,7 +76,7 @@ class EdgePattern:
                 yield self._as_found(match.named)
 
     def _make_patterns(self, graph: Graph) -> list[parts.Match]:
-        """The last ops of the pattern, with all that they read."""
+        """Returns the last ops of the pattern, as patterns with nested inputs."""
         made: dict[str, parts.Pattern] = {}
 
         def make(name: str) -> parts.Pattern:
@@ -99,7 +99,7 @@ class EdgePattern:
             return parts.Any(name, where=lambda port: _holds(DataNode(port), attributes))
         op = attributes.get("op")
         is_first = not edges and any(edge.source == name for edge in self.edges)
-        if is_first and (op is None or op in ENDS):  # it need not be an op
+        if is_first and (op is None or op in ENDS):  # a first node need not be an op
             return parts.Any(name, where=lambda port: _holds(port.node, attributes))
         ops = [op] if isinstance(op, str) else [o for o in graph.op_names if op is None or op(o)]
         written = [(n, out or 0) for n, (op_name, out) in self.data.items() if op_name == name]
@@ -112,7 +112,7 @@ class EdgePattern:
         return EdgeMatch(ops or [f"no {name}"], edges, name=name, where=fits)
 
     def _is_whole(self, named: Mapping[str, Bound]) -> bool:
-        """Whether each name stands for something else, and all edges are the pattern's."""
+        """Whether the names match different nodes, and all edges between these nodes are in the pattern."""
         things = {_thing(bound) if self._is_op(name) else bound for name, bound in named.items()}
         if len(things) != len(named):
             return False
@@ -227,7 +227,7 @@ def _read_edge(entry: Any, nodes: Mapping[str, object]) -> Edge:
                 f"edge {entry!r:.100}: the pattern has no node '{name}'",
                 did_you_mean(str(name), nodes),
             )
-    if not isinstance(ports, Mapping):  # MO has had the number alone
+    if not isinstance(ports, Mapping):  # older versions of MO have only the number
         ports = {"in": ports}
     if unknown := ports.keys() - {"in", "out"}:
         raise _bad(
@@ -248,7 +248,7 @@ def _has_circle(edges: Sequence[Edge]) -> bool:
 
 
 def _holds(node: Node | DataNode, wanted: Mapping[str, Any]) -> bool:
-    """Whether a node has attributes."""
+    """Whether a node fulfils all conditions on its attributes."""
     for name, value in wanted.items():
         if name == "kind" and isinstance(node, Node):
             continue

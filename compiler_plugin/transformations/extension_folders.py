@@ -183,7 +183,7 @@ def _load_module(name: str, path: str, folder: str) -> ModuleType:
 
 
 def _take_extensions(module: ModuleType, origin: ExtensionOrigin, found: Extensions) -> int:
-    """Adds a module's extensions to those found, and returns how many they are."""
+    """Adds the extensions in a module to `found`, and returns their number."""
     classes = _own_classes(module)
     extensions = [cls for cls in classes if issubclass(cls, (Transformation, Op, Extractor))]
     for cls in classes:
@@ -191,7 +191,7 @@ def _take_extensions(module: ModuleType, origin: ExtensionOrigin, found: Extensi
             _check_helper(cls, origin)
     for cls in extensions:
         if inspect.isabstract(cls) and any(cls in other.__mro__[1:] for other in classes):
-            continue  # others of the file are made from it
+            continue  # a base class of others in the file
         _check_place(cls, origin)
         if issubclass(cls, Transformation):
             transformation = _create_transformation(cls, origin)
@@ -213,7 +213,7 @@ def _list(folder: str) -> list[str]:
 
 
 def _own_classes(module: ModuleType) -> list[type]:
-    """The classes that a module defines, in its order, without those that begin with `_`."""
+    """Returns the classes that a module defines, in source order, without names that begin with `_`."""
     return [
         value
         for name, value in vars(module).items()
@@ -224,7 +224,7 @@ def _own_classes(module: ModuleType) -> list[type]:
 
 
 def _check_helper(cls: type, origin: ExtensionOrigin) -> None:
-    """Refuses a class that looks like an extension, and is none: it would never run."""
+    """Refuses a class that has a method of extensions, but no base class of extensions: it would never run."""
     method = next((method for method in _METHODS if callable(getattr(cls, method, None))), "")
     if method:
         raise LiteRtError(
@@ -237,7 +237,7 @@ def _check_helper(cls: type, origin: ExtensionOrigin) -> None:
 
 
 def _check_place(cls: type, origin: ExtensionOrigin) -> None:
-    """Refuses a class that lacks a method, or whose kind does not belong into its folder."""
+    """Refuses an extension that lacks a method or is in the wrong folder."""
     what = hint = ""
     if inspect.isabstract(cls):
         what = f"{cls.__name__} lacks {', '.join(sorted(getattr(cls, '__abstractmethods__', ())))}"
@@ -256,7 +256,7 @@ def _check_place(cls: type, origin: ExtensionOrigin) -> None:
 
 
 def _create_transformation(cls: type[Transformation], origin: ExtensionOrigin) -> Transformation:
-    """A transformation of a user's class, whose rules and conditions are checked."""
+    """Creates a transformation, and checks its ordering rules and conditions."""
     try:
         transformation = cls()
         find_rules(transformation)

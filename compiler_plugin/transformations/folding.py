@@ -73,7 +73,7 @@ def fold(graph: Graph, nodes: Sequence[Node], is_candidate: Callable[[Op], bool]
 
 
 def _has_small_type(node: Node) -> bool:
-    """Whether an op can run alone, and its results are constants of known size that Python can hold."""
+    """Whether an op can run alone, and its results have element types of known size that NumPy supports."""
     op = node.model_op
     assert op is not None
     return (
@@ -91,7 +91,7 @@ def _is_known(tensor: Tensor | None, foldable: Container[Op], reader: str) -> bo
 
 
 def _size(port: OutPort) -> int | None:
-    """Bytes of a port's data; None where its shape is not known."""
+    """Returns the number of bytes of a port's data; None if the shape is not known."""
     shape = port.data.get_shape()
     if shape is None or -1 in shape:
         return None
@@ -99,7 +99,7 @@ def _size(port: OutPort) -> int | None:
 
 
 def _choose(graph: Graph, foldable: dict[Op, Node]) -> list[OutPort]:
-    """The results that become constants: those that ops read which stay, as far as the limit goes."""
+    """Returns the outputs that become constants: outputs that remaining ops read, within the limit."""
     freed = _freed(graph, foldable)
     chosen: list[OutPort] = []
     folded: set[Op | None] = set()
@@ -119,7 +119,7 @@ def _choose(graph: Graph, foldable: dict[Op, Node]) -> list[OutPort]:
 
 
 def _freed(graph: Graph, foldable: Iterable[Op]) -> dict[Op, int]:
-    """How many bytes of constants go with each op, and with those that only it reads."""
+    """Returns for each op how many bytes of constants are removed with the op and with ops that only it reads."""
     owners = Counter(
         id(tensor.buffer)
         for subgraph in graph.model.subgraphs
@@ -145,7 +145,7 @@ def _compute(
     shapes: Mapping[Tensor, Array],
     layout: DataLayout,
 ) -> dict[Tensor, Array]:
-    """The values of results, without those that stock's kernels refuse to compute."""
+    """Returns the values of results, except results that kernels of stock LiteRT refuse to compute."""
     needed = set(wanted)
     ops: list[Op] = []
     for op in reversed(foldable):

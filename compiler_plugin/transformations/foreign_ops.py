@@ -66,7 +66,7 @@ def try_sizes(
             infer_by_definition(graph, node)
             shapes = [None if has_unknown(t) else t.shape for t in node.output_tensors]
         except LiteRtError:
-            pass  # not at this size; whether at all, the run with unknown dimensions says
+            pass  # `infer` refuses this size; an error for all sizes is raised later
         finally:
             for tensor, before in inputs.items():
                 tensor.shape, tensor.shape_signature = before
@@ -139,9 +139,9 @@ def infer_by_definition(graph: InferredGraph, node: Node) -> bool:
 
 
 def _infer_default_types(node: Node) -> None:
-    """Outputs are of the type that the attribute `data_type` says, else of that of input 0.
+    """Sets output types from the attribute `data_type`, or else the type of output 0 from input 0.
 
-    Of output 0 that holds unless the model says another type than that of input 0; others keep what they have.
+    Output 0 keeps a type in the model that differs from input 0; other outputs keep their types.
     """
     definition, data_type = node.op_definition, node.soft_get("data_type")
     for port in node.out_ports().values():

@@ -368,7 +368,7 @@ class Graph(InferredGraph):
     # Helpers.
 
     def _name_result(self, result: Node) -> bool:
-        """Gives a result's tensor the result's name, where no other has a right to its present one."""
+        """Renames the tensor of a result to the result's name, unless its present name is a public name too."""
         tensor = result.tensor
         assert tensor is not None
         if tensor.producer not in self._ops or len(self._results_of(tensor)) > 1:
@@ -377,12 +377,12 @@ class Graph(InferredGraph):
         return True
 
     def _note_lost_reader(self, tensor: Tensor | None) -> None:
-        """Remembers what an edit may have left without a reader."""
+        """Records tensors that may have lost their last reader in an edit."""
         if tensor is not None and tensor.producer is not None:
             self._lost_readers[tensor.producer] = None
 
     def _check_input(self, value: Any) -> OutPort | tuple[RankedTensorType, Blob] | None:
-        """What an op is to read: a port of this graph, a constant that is to be added, or nothing."""
+        """Converts an argument for an input to a port of this graph, a new constant, or None."""
         if value is None:
             return None
         if isinstance(value, InPort):
@@ -444,7 +444,7 @@ class Graph(InferredGraph):
             self._values.pop(tensor, None)
 
     def _take_tensor(self, op: Op, index: int, kept: Tensor) -> None:
-        """Lets an op write another op's tensor in place of its own, which nobody reads then."""
+        """Lets an op write another op's tensor instead of its own tensor, which then has no readers."""
         own = op.outputs[index]
         op.set_output(index, kept)
         for port in self.find_readers(own):

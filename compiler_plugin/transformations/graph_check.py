@@ -39,7 +39,7 @@ def check_graph(graph: Graph) -> None:
 
 
 def _check_touched(graph: Graph) -> None:
-    """Checks what inference would, in the front phase, which has none: that edits leave no op without an input."""
+    """Checks that edits leave no op without an input; in later phases, inference finds this error."""
     for node in graph.touched:
         op = node.model_op
         if op is not None and is_self_contained(op) and lacks_input(op):
@@ -52,7 +52,7 @@ def _check_touched(graph: Graph) -> None:
 
 
 def _check_outputs(graph: Graph, own: set[Tensor]) -> dict[Tensor, Op]:
-    """Checks what ops write; gives for each tensor who does."""
+    """Checks the output tensors of all ops; returns the writer of each tensor."""
     written: dict[Tensor, Op] = {}
     inputs = set(graph.subgraph.inputs)
     is_typed = graph.stage is not Phase.FRONT
@@ -84,7 +84,7 @@ def _check_outputs(graph: Graph, own: set[Tensor]) -> dict[Tensor, Op]:
 
 
 def _check_inputs(graph: Graph, own: set[Tensor], written: dict[Tensor, Op]) -> dict[Tensor, None]:
-    """Checks what ops read; gives what of that no op writes."""
+    """Checks the input tensors of all ops; returns the tensors that no op writes."""
     sources: dict[Tensor, None] = {}
     for op in graph.subgraph.ops:
         for tensor in op.inputs:

@@ -135,7 +135,7 @@ class GraphOps:
         return ops
 
     def _settle(self, ops: Iterable[Op]) -> None:
-        """Takes over a sorted list."""
+        """Sets the ops to a sorted list."""
         self._places: dict[Op, _Place] = {op: (index, 0) for index, op in enumerate(ops)}
         self._by_name: dict[str, dict[Op, None]] = {}
         for op in self._places:

@@ -239,12 +239,12 @@ class GraphView(NodeGraph):
         return [self.node_of(op) for op in ops]
 
     def _find_ends(self) -> list[Node]:
-        """What is no op: inputs, what else is read that no op writes, and results."""
+        """All nodes that are not ops: inputs, other tensors that no op writes, and results."""
         sources = [node for node in self._find_sources() if node.op != PARAMETER]
         return [*self.parameters, *sources, *self.results]
 
     def _find_sources(self) -> list[Node]:
-        """What ops and results read that no op writes, each once."""
+        """The tensors that ops or results read but no op writes, without duplicates."""
         tensors = dict.fromkeys(tensor for op in self._ops for tensor in op.inputs)
         tensors.update(dict.fromkeys(self._results_by_tensor))
         return [
@@ -265,7 +265,7 @@ class GraphView(NodeGraph):
         return self._results_by_tensor.get(tensor, [])
 
     def _find_results(self) -> list[Node]:
-        """A node for each output, with the same outputs of signatures; then what only signatures name."""
+        """Creates a node for each output of the subgraph, then for tensors that are outputs only in signatures."""
         results: list[Node] = []
 
         def add(tensor: Tensor, index: int) -> Node:
@@ -292,9 +292,9 @@ class GraphView(NodeGraph):
 
 
 class _Absent:
-    """An attribute that is there in the Model Optimizer: an error says what is here.
+    """An attribute of the Model Optimizer, which raises an error that says what to use instead.
 
-    A `__getattr__` would do it too, and all attributes of a graph would be found more slowly.
+    A `__getattr__` would make the access to all attributes of a graph slower.
     """
 
     def __init__(self, name: str, counterpart: str) -> None:

@@ -86,19 +86,19 @@ def _permute_result(graph: Graph, result: Node, permutation: Permutation) -> Non
 
 
 def _channels_first(end: Node) -> Permutation | None:
-    """How an input or result is permuted; None for what is no image."""
+    """Returns the permutation of an input or result; None if it does not have the rank of an image."""
     tensor = end.tensor
     return None if tensor is None else LayoutChange("NCHW").image(len(tensor.shape))
 
 
 def _find_entries(graphs: Sequence[Graph]) -> Iterable[Graph]:
-    """The subgraphs that a user of the model runs: the first, and those of signatures."""
+    """Returns the subgraphs that an application can run: the first subgraph, and subgraphs of signatures."""
     named = {signature.subgraph for signature in graphs[0].model.signatures}
     return [graph for index, graph in enumerate(graphs) if not index or graph.subgraph in named]
 
 
 def _find_inputs(graph: Graph) -> Iterable[tuple[str, Node]]:
-    """Inputs with their names: those of tensors, and of signatures."""
+    """Returns pairs of a name and an input; an input has the name of its tensor, and names in signatures."""
     names: dict[tuple[str, Node], None] = {}
     for node in graph.parameters:
         names[node.name, node] = None

@@ -161,7 +161,7 @@ def _input(op: Op, index: int) -> Tensor | None:
 
 def _option_type(op: Op, option: str) -> ElementType | None:
     assert option in option_names(op)
-    # The file's numbers are not those of `ElementType`: its names are.
+    # The file and `ElementType` have the same names, but different numbers.
     return ElementType.__members__.get(get_builtin_option(op, option))
 
 

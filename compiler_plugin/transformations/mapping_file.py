@@ -159,7 +159,7 @@ def _check_count(what: str, count: int, outputs: int) -> None:
 
 
 def _sizes(node: Node, index: int) -> Sequence[Size] | None:
-    """An input's shape, with sizes that only a run tells as such; None for one that is left out."""
+    """Returns the shape of an input, with a `Dimension` for each unknown size; None for an omitted input."""
     if not node.is_in_port_connected(index):
         return None
     shape = node.in_port(index).data.get_shape()

@@ -24,16 +24,16 @@ Bound: TypeAlias = Node | OutPort | None
 """What a part of a pattern has matched: an op or constant, a port, or None for an omitted input."""
 
 _Bindings: TypeAlias = dict[Pattern | str, Bound]
-"""What parts of a pattern stand for, and their names."""
+"""Maps parts of a pattern, and names of parts, to what they have matched."""
 
 IsWhole: TypeAlias = Callable[[Mapping[str, Bound]], bool]
 """A condition on the whole match, which maps each name in the pattern to its match."""
 
 _Goals: TypeAlias = "tuple[Pattern | IsWhole | None, OutPort | None, _Goals] | None"
-"""What is still to be matched: a pattern with what is there, and the rest; at the end a condition on all of it."""
+"""A linked list of what must still match: patterns with their ports, and last a condition on the match."""
 
 _TOLERANCE = 1e-6
-"""Of a number's size: floats in a file are of 32 bits, or fewer."""
+"""Relative tolerance for numbers, because floats in a file have at most 32 bits."""
 
 _UNBOUND = object()
 
@@ -92,7 +92,7 @@ def find_candidates(graph: Graph, ops: Sequence[str]) -> list[Node]:
 
 
 def _solve(goals: _Goals, bindings: _Bindings) -> _Bindings | None:
-    """Matches all goals, and then checks conditions and values; None where that cannot be."""
+    """Matches all goals, and then checks conditions and values; returns None if there is no match."""
     while goals is not None:
         pattern, port, goals = goals
         if pattern is None:
@@ -128,7 +128,7 @@ def _solve(goals: _Goals, bindings: _Bindings) -> _Bindings | None:
 def _solve_inputs(
     pattern: Match, node: Node, goals: _Goals, bindings: _Bindings
 ) -> _Bindings | None:
-    """Matches an op's inputs, in each order that they may have, and then all goals."""
+    """Matches the inputs of an op, in each possible order, and then all goals."""
     find_port = node.graph.out_port_of
     ports = [None if tensor is None else find_port(tensor) for tensor in node.input_tensors]
     orders = pattern.find_orders(node.op, ports)
@@ -147,7 +147,7 @@ def _named(bindings: _Bindings) -> dict[str, Bound]:
 
 
 def _bind(pattern: Pattern, value: Bound, bindings: _Bindings) -> bool:
-    """Notes what a part stands for; false where it or its name stands for something else already."""
+    """Records the match of a part; returns False if the part or its name already has another match."""
     for key in (pattern, pattern.name) if pattern.name else (pattern,):
         known = bindings.get(key, _UNBOUND)
         if known is not _UNBOUND and known != value:
@@ -157,7 +157,7 @@ def _bind(pattern: Pattern, value: Bound, bindings: _Bindings) -> bool:
 
 
 def _fits_node(pattern: Match, node: Node) -> bool:
-    """Whether an op is one that a pattern means, but for its inputs and conditions."""
+    """Whether an op matches a pattern, without a check of inputs and conditions."""
     if node.op not in pattern.ops:
         return False
     for name, wanted in pattern.attributes.items():
@@ -186,7 +186,7 @@ def _is_wanted(value: typing.Any, wanted: typing.Any) -> bool:
 
 
 def _all_hold(bindings: _Bindings) -> bool:
-    """Whether the users' conditions and the values of constants are as a pattern says."""
+    """Whether the conditions of users and the values of constants match."""
     for pattern, value in bindings.items():
         if isinstance(pattern, str) or value is None:
             continue

@@ -93,17 +93,17 @@ class FrontExtractorOp(Extractor):
 
 
 class _Replacement(Transformation):
-    """One with a `pattern()`, and a method that is called for each match."""
+    """A transformation with a `pattern()` and a method that is called for each match."""
 
     def pattern(self) -> Mapping[str, Any]:
-        """What is looked for: `dict(nodes=[(name, attributes), ...], edges=[(name, name, {"in": 0}), ...])`."""
+        """Returns the pattern: `dict(nodes=[(name, attributes), ...], edges=[(name, name, {"in": 0}), ...])`."""
         raise _missing(self, "pattern")
 
     def wanted_ops(self) -> Sequence[str]:
-        """The ops of the pattern, where there is one."""
+        """The op names in the pattern; empty if the pattern is not valid."""
         try:
             return self._read_pattern().ops
-        except Exception:  # which is one of the run, where it does run
+        except Exception:  # the error is raised again if the transformation runs
             return ()
 
     def _read_pattern(self) -> EdgePattern:
@@ -115,11 +115,11 @@ class _Replacement(Transformation):
 
 class _PatternReplacement(_Replacement):
     def replace_pattern(self, graph: Graph, match: dict[str, Any]) -> None:
-        """Changes the graph where the pattern was found; `match` has nodes, and data, by the pattern's names."""
+        """Changes the graph at a match; `match` maps names in the pattern to nodes and data nodes."""
         raise _missing(self, "replace_pattern")
 
     def find_and_replace_pattern(self, graph: Graph) -> int | None:
-        """Calls `replace_pattern` for each match; or, of a class of its own, does all of its work."""
+        """Calls `replace_pattern` for each match; override this function to edit the whole graph."""
         return self._replace_matches(graph, self.replace_pattern)
 
 
@@ -142,21 +142,21 @@ class BackReplacementPattern(_PatternReplacement):
 
 
 class _GeneratedSubGraph(Transformation):
-    """Puts a sub-graph in the place of another; what is read of which node, dictionaries say."""
+    """Replaces a sub-graph by a new sub-graph; dictionaries map old ports to new ports."""
 
     def generate_sub_graph(self, graph: Graph, match: Any) -> Any:
-        """Creates the new sub-graph; what it returns is handed on as `new_sub_graph`."""
+        """Creates the new sub-graph; the other methods get the return value as `new_sub_graph`."""
         raise _missing(self, "replace_sub_graph")
 
     def input_edges_match(self, graph: Graph, match: Any, new_sub_graph: Any) -> Mapping[Any, Any]:
-        """The new input ports that are to read what old ones read: `{(old.id, 0): (new.id, 0)}`.
+        """Maps old input ports to the new input ports that replace them: `{(old.id, 0): (new.id, 0)}`.
 
-        A node is as good as its id, and the id alone is port 0.
+        A node can stand for its id, and an id without a port stands for port 0.
         """
         return {}
 
     def output_edges_match(self, graph: Graph, match: Any, new_sub_graph: Any) -> Mapping[Any, Any]:
-        """The new output ports that take the place of old ones."""
+        """Maps old output ports to the new output ports that replace them."""
         return {}
 
     def _generate(self, graph: Graph, match: Any) -> None:
@@ -256,7 +256,7 @@ class FrontReplacementFromConfigFileGeneral(GeneralReplacement):
 
 class _Anchor(Transformation):
     def find_and_replace_pattern(self, graph: Graph) -> int:
-        """Nothing: it is for `run_before` and `run_after` alone."""
+        """Does nothing; the class only marks a position for `run_before` and `run_after`."""
         return 0
 
 
@@ -389,7 +389,7 @@ _NOT_HERE = {
 def _replace_all(
     graph: Graph, matches: Iterable[Found], replace: Callable[[Graph, Any], object]
 ) -> int:
-    """Calls a method for each match whose nodes are all there still; gives how often it changed the graph."""
+    """Calls a method for each match whose nodes still exist; returns the number of changes."""
     count = 0
     for match in matches:
         nodes = [found for found in match.values() if isinstance(found, Node)]

@@ -120,9 +120,9 @@ class Node(NodeAttributes):
     result_signatures: list[tuple[Signature, int]]
     first_tensor: Tensor | None
 
-    __iter__ = None  # which `__getitem__` would make it seem to have
+    __iter__ = None  # `__getitem__` would make nodes seem iterable
 
-    _id: str  # "" until it is asked for
+    _id: str  # "" until the first access
 
     __slots__ = (
         "_id", "creation", "first_tensor", "graph", "result_index", "result_name", "result_signatures",
@@ -408,7 +408,7 @@ class Node(NodeAttributes):
         return self.model_op
 
     def _is_there(self, index: int, count: int, what: str, is_allowed: bool) -> bool:
-        """Whether a port that is to be added is there already; refuses that where it is not allowed."""
+        """Returns whether a port to add already exists; raises an error if the port must not exist."""
         if isinstance(index, bool) or index < 0:
             raise refused(
                 f"{index!r:.100} is not a port number", "Give a whole number, 0 or greater."
@@ -478,7 +478,7 @@ class PortData:
 
 
 class _Port:
-    """A place where data go in or out; two of the same kind, node and number are equal."""
+    """An input port or output port; ports with the same kind, node and number are equal."""
 
     __slots__ = ("index", "node")
 
@@ -685,7 +685,7 @@ class InPort(_Port):
 
 
 class Connection:
-    """An output port, the source, and input ports that read the source, the destinations.
+    """A source, which is an output port, and its destinations, the input ports that read this output port.
 
     The connection of an output port includes all readers; the connection of an input port includes only that port.
     """

@@ -191,7 +191,7 @@ class NodeAttributes:
         return found
 
     def _set(self, name: str, value: Any) -> bool:
-        """Sets an attribute; whether something of the model may depend on the change."""
+        """Sets an attribute; returns whether output shapes or types may depend on it."""
         op = self.model_op
         known = self._find(name)
         is_plain = type(known) is type(value) and not hasattr(value, "tolist")
@@ -213,7 +213,7 @@ class NodeAttributes:
         return name in _INFERS
 
     def _delete(self, name: str) -> bool:
-        """Takes an attribute away; whether something of the model may depend on it."""
+        """Removes an attribute; returns whether output shapes or types may depend on it."""
         if name in self._free:
             del self._free[name]
         elif name in self._custom_options():
@@ -242,11 +242,11 @@ class NodeAttributes:
         return get_builtin_option(op, name) if name in option_names(op) else MISSING
 
     def _find_of_end(self, name: str) -> Any:
-        """An attribute of one of the four ends, which have no options."""
+        """Returns an attribute of a Parameter, Const, Variable or Result, which have no options."""
         return MISSING
 
     def _custom_options(self) -> dict[str, Any]:
-        """Of a custom op, decoded when it is first asked for; of all others empty."""
+        """The options of a custom op, decoded at the first access; empty for all other nodes."""
         found = self._options
         if found is None:
             found = {}
@@ -281,7 +281,7 @@ def _as_plain(value: Any) -> Any:
 
 
 def _check_free_name(node: NodeAttributes, name: str, options: Collection[str]) -> None:
-    """Refuses what looks like one of an op's options with a slip, and would not be written."""
+    """Refuses a name that looks like a misspelled option of the op, because the attribute would not be written."""
     hint = did_you_mean(name, options, similarity=0.75)
     if hint:
         raise refused(
@@ -291,7 +291,7 @@ def _check_free_name(node: NodeAttributes, name: str, options: Collection[str]) 
 
 
 def _freeze(value: Any) -> Any:
-    """The same value, in which nothing can be changed."""
+    """Returns an immutable copy of a value."""
     if isinstance(value, list):
         return tuple(_freeze(element) for element in value)
     if isinstance(value, dict):

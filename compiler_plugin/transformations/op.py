@@ -96,7 +96,7 @@ class Op:
             name of an op set, such as `opset1`, is not written. `id` is the node's id, and also the node's name if
             `name` is missing. `in_ports_count` and `out_ports_count` are the numbers of ports, connected or
             unconnected.
-          attrs: Attributes that override defaults.
+          attrs: Attributes that override the default attributes.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if an attribute of `DEFINITION` has a value that is not allowed.
@@ -120,7 +120,7 @@ class Op:
 
     def supported_attrs(self) -> Sequence[Record]:
         """Returns the options to write to the file if `backend_attrs` is not overridden."""
-        if type(self) is Op:  # which has no class to say it
+        if type(self) is Op:  # only a subclass can declare options
             return list(self.node_attributes())
         return [field.name for field in self.raw_options or ()]
 
@@ -232,7 +232,7 @@ class Op:
         """
         if node.op != self.attrs["op"]:
             node.graph.rename_op(node, self.attrs["op"])
-            node.is_changed = True  # what its options are to be is this op's to say
+            node.is_changed = True  # this op determines the options to write
         types = {t.element_type for t in (*node.input_tensors[:1], *node.output_tensors[:1]) if t}
         self.keeps_type = len(types - {ElementType.NONE}) > 1
         node.op_definition = self

@@ -73,7 +73,7 @@ def find_plain_type(value: Any) -> ElementType | None:
         return None
     try:
         kind = np.asarray(value).dtype.kind
-    except ValueError:  # who encodes it says why
+    except ValueError:  # encoding raises the error later
         return None
     return {"f": ElementType.FLOAT32, "i": ElementType.INT32}.get(kind)
 
@@ -101,7 +101,7 @@ class FreeNames:
         while name in self._taken:
             number += 1
             name = f"{base}_{number}"
-        self._taken[base] = number  # the next one of this base goes on from here
+        self._taken[base] = number  # the next search for this base continues here
         self._taken[name] = self._taken.get(name, 0)
         return name
 

@@ -109,7 +109,7 @@ class PartialInference:
     # One wave.
 
     def _infer_wave(self, nodes: Sequence[Node]) -> None:
-        """Infers nodes, which are in order, and notes of which tensors something has changed."""
+        """Infers nodes in execution order, and records which tensors have changed."""
         batch: list[Node] = []
         for node in nodes:
             if is_self_contained(_op(node)) and find_infer(node) is None:
@@ -121,7 +121,7 @@ class PartialInference:
         self._infer_batch(batch)
 
     def _infer_batch(self, nodes: Sequence[Node]) -> None:
-        """Lets stock infer builtin ops."""
+        """Infers builtin ops with stock LiteRT."""
         for node in nodes:
             self._infer_types(node)
         while nodes:
@@ -133,7 +133,7 @@ class PartialInference:
                 ):
                     raise refusal(op, self._base.refused[op])
                 if self._take_shapes(node, probes):
-                    nodes = nodes[position + 1 :]  # stock had to do without them
+                    nodes = nodes[position + 1 :]  # stock LiteRT did not know these shapes
                     break
             else:
                 return
@@ -146,12 +146,12 @@ class PartialInference:
         others = self._find_probes()
         self._base.infer(ops)
         for probe in others:
-            if not is_first:  # it was made of the graph as it is
+            if not is_first:  # new probes already use the current graph
                 probe.infer(ops)
         return [self._base, *others]
 
     def _take_shapes(self, node: Node, probes: Sequence[ShapeProbe]) -> bool:
-        """Sets the shapes of a node's outputs; whether stock leaves some open, of which the rank is known."""
+        """Sets the output shapes of a node; returns whether only the rank of some shape is known."""
         is_open = False
         for port in node.out_ports().values():
             tensor = port.tensor
@@ -166,7 +166,7 @@ class PartialInference:
         return is_open
 
     def _find_data_shape(self, op: Op, result: Tensor) -> tuple[Shape, Shape] | None:
-        """What is known beforehand of a shape that depends on data."""
+        """Returns the known dimensions of a shape that depends on data."""
         signature = find_data_shape(
             op, lambda t: (t.shape_signature or t.shape) if self._graph.has_rank(t) else None
         )
@@ -176,16 +176,16 @@ class PartialInference:
         return tuple(1 if size < 0 else size for size in signature), signature
 
     def _forget(self, *tensors: Tensor) -> None:
-        """Lets all probes see tensors as they are now."""
+        """Discards outdated shapes of tensors in all probes."""
         for probe in (self._base, *(self._others or ())):
             probe.forget(tensors)
 
     def _infer_foreign(self, node: Node) -> None:
-        """Lets a user's op infer itself; keeps what the file says of one that cannot."""
+        """Infers a user-defined op by its functions; other ops keep the types in the file."""
         tensors = node.output_tensors
         before = [tensor_type(tensor) for tensor in tensors]
         tried = try_sizes(self._graph, node, [self._base, *self._find_probes()])
-        before_edits = self._file_inputs.get(_op(node))  # a new op has what it takes the place of
+        before_edits = self._file_inputs.get(_op(node))  # a new op has the types of the old op
         if not infer_by_definition(self._graph, node) and before_edits is not None:
             check_input_types(node, before_edits, self._is_static)
         for probe, shapes in tried.items():
@@ -229,7 +229,7 @@ class PartialInference:
             self._changed[tensor] = None
 
     def _set_shape(self, port: OutPort, shape: Shape, signature: Shape) -> bool:
-        """Sets a shape; whether that changes anything."""
+        """Sets a shape; returns whether the shape has changed."""
         tensor = port.tensor
         if self._graph.has_rank(tensor) and (tensor.shape_signature or tensor.shape) == signature:
             if tensor.shape == shape:
@@ -242,9 +242,9 @@ class PartialInference:
         return True
 
     def _find_readers(self, done: Container[Node], depth: int) -> list[Node]:
-        """The ops that read what has changed, and those behind them, `depth` deep, in an order that can run.
+        """Returns the ops that depend on changed tensors, up to `depth` levels deep, in execution order.
 
-        Those that are done have seen the changes already.
+        Direct readers in `done` are omitted, because their inference has already used the changed tensors.
         """
         found: dict[Op, Node] = {}
         tensors = list(self._changed)
@@ -267,7 +267,7 @@ class PartialInference:
         return ShapeProbe(sizes, find_value, lambda t: self._graph.has_rank(t), self._layout)
 
     def _find_probes(self) -> Sequence[ShapeProbe]:
-        """Probes with other sizes for unknown dimensions; none where all are known."""
+        """Returns probes with trial sizes for unknown dimensions; empty if all dimensions are known."""
         graph = self._graph
         self._has_seen_unknown |= any(has_unknown(t) for t in graph.subgraph.inputs)
         if not self._has_seen_unknown:

@@ -2,9 +2,10 @@
 
     Match("MUL", Any("x"), Match("LOGISTIC", Any("x"), uses=1), name="mul")
 
-describes an op MUL that multiplies a tensor `x` by the sigmoid of `x`; no other op reads this sigmoid. The
-function that rewrites the match gets each named part as an argument. Parts with the same name match the same node
-or port, and so does an object that is used twice. A pattern can therefore be any acyclic graph with one last op.
+This pattern matches an op MUL that multiplies a tensor `x` by the sigmoid of `x`, if no other op reads the
+sigmoid. The function that rewrites the match gets each named part as an argument. Parts with the same name match
+the same node or port, and so does an object that is used twice. A pattern can therefore be any acyclic graph with
+one last op.
 
 In the Model Optimizer, `pattern()` returns a list of named nodes with attributes and a list of edges. In this
 project, nodes are `Match` objects, and nested objects replace edges; a node that two other nodes read appears
@@ -177,7 +178,7 @@ class Match:
     def find_orders(self, op: str, ports: Sequence[OutPort | None]) -> Sequence[Order]:
         """Returns all ways to pair the patterns of the inputs with the ports that an op's inputs read.
 
-        A pattern is paired with None if the op lacks the input at the end of its inputs.
+        Patterns for inputs that the op lacks at the end are paired with None.
 
         Args:
           op: Name of the op, one of the names in `ops`.
@@ -286,7 +287,7 @@ def _checked_ops(op: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _check_attributes(pattern: Match) -> None:
-    """Refuses what looks like a field of the op's options with a slip; other names are free attributes."""
+    """Refuses attribute names that look like misspelled fields of the op's options; others are allowed."""
     if not pattern.attributes:
         return
     from litert.model.schema import ENUMS
@@ -308,7 +309,7 @@ def _check_attributes(pattern: Match) -> None:
 
 
 def _check_part(name: str, where: object) -> None:
-    """Refuses what is no name and no condition of a part of a pattern."""
+    """Refuses an invalid name or condition for a part of a pattern."""
     if not isinstance(name, str):
         raise _bad(
             f"a {type(name).__name__} cannot be the name of a part of a pattern",

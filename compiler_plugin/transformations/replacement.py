@@ -127,7 +127,7 @@ class PatternReplacement(Transformation):
 
 
 def _check_class(cls: type[PatternReplacement]) -> None:
-    """Checks a class's pattern, and its `rewrite` against it, as far as the class has them."""
+    """Checks the pattern of a class, and the parameters of its `rewrite`, if they are defined."""
     if isinstance(cls.pattern, property):
         return
     named = check_pattern(cls.pattern)
@@ -145,7 +145,7 @@ def _check_class(cls: type[PatternReplacement]) -> None:
 
 
 def _parameters(cls: type[PatternReplacement]) -> frozenset[str] | None:
-    """The names that a class's `rewrite` takes; None for all."""
+    """Returns the parameter names of a class's `rewrite`; None if it accepts all names."""
     parameters = inspect.signature(cls.rewrite).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return None
@@ -153,7 +153,7 @@ def _parameters(cls: type[PatternReplacement]) -> frozenset[str] | None:
 
 
 def _check_made(cls: type, check: Callable[[], object]) -> None:
-    """Runs a check of a class; its errors name the class."""
+    """Runs a check of a class, and adds the class to errors."""
     try:
         check()
     except LiteRtError as error:
@@ -232,7 +232,7 @@ class Replacer:
                     "To insert a node after another node, use connection.insert_node(node).",
                 )
         are_old = set(old)
-        if any(after in are_old for _, after in pairs):  # each is read as it was before
+        if any(after in are_old for _, after in pairs):  # for example, outputs that are swapped
             for (_, after), connection in zip(pairs, connections, strict=True):
                 connection.set_source(after)
             return
@@ -245,7 +245,7 @@ class Replacer:
                 self.graph.replace_port(before, after)
 
     def _as_ports(self, old: Sequence[OutPort], replacement: object) -> list[OutPort | None]:
-        """What takes the place of output ports, one for each, once it is checked."""
+        """Checks a replacement, and converts it to a list with an entry for each old output port."""
         nodes = {port.node for port in old}
         what = next(iter(nodes)) if len(nodes) == 1 else "the sub-graph"
         if isinstance(replacement, Node):
@@ -296,7 +296,7 @@ class Replacer:
         )
 
     def _is_own(self, port: OutPort, old: Node, created: int) -> bool:
-        """Whether only what is new, and an op that goes, read a port."""
+        """Whether only new ops and the replaced op read a port."""
         return not port.is_result and all(
             op is old.model_op or self.graph.node_of(op).creation > created
             for op in port.tensor.readers

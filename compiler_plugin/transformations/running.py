@@ -182,7 +182,7 @@ class Transformations:
         )
 
     def _run_last(self, graphs: Sequence[Graph]) -> None:
-        """The back phase, and emission."""
+        """Runs the back phase and emission."""
         self._run_phase(Phase.BACK, graphs)
         for graph in graphs:
             with self._naming("emission", graph):
@@ -207,7 +207,7 @@ class Transformations:
                     _settle(graph)
 
     def _run_one(self, item: LoadedTransformation, graph: Graph) -> None:
-        """Runs a transformation, unless a condition of its own forbids it, and checks what it leaves."""
+        """Runs a transformation if its conditions allow it, and checks the graph afterwards."""
         transformation = item.transformation
         start, edits = time.perf_counter(), graph.edit_count
         subject = f"{item.name} of {item.origin.path}"
@@ -233,10 +233,7 @@ class Transformations:
     def _naming(
         self, subject: str, graph: Graph, folders: Sequence[str] | None = None
     ) -> Iterator[None]:
-        """Whatever is raised within becomes an error that names its subject, and a line of an extension's file.
-
-        The subject is a transformation with its file, or a step of ours; without folders of extensions, all count.
-        """
+        """Converts exceptions to errors that name the transformation or step, and the extension's line."""
         try:
             yield
         except BaseException as error:  # an extension's code may raise anything
@@ -246,7 +243,7 @@ class Transformations:
             raise _named_error(error, subject, graph, folders, list(self._ran)) from error
 
     def _dump(self, item: LoadedTransformation, graphs: Sequence[Graph]) -> None:
-        """Writes the model as it stands, if that was asked for; no partition, which is the vendor's to show."""
+        """Writes the model after a transformation if `--dump_model_after` requests this, but not partitions."""
         if (
             not graphs
             or graphs[0].layout != "NHWC"
@@ -259,7 +256,7 @@ class Transformations:
 
 
 def _settle(graph: Graph) -> None:
-    """Infers what edits have touched, and checks the whole."""
+    """Infers edited nodes, and checks the whole graph."""
     graph.infer()
     check_graph(graph)
 
@@ -271,7 +268,7 @@ def _named_error(
     hint = find_counterpart(error)
     if isinstance(error, LiteRtError):
         status, what, where, hint = error.status, error.what, error.where, error.hint
-    elif isinstance(error, KeyboardInterrupt):  # where it does not end the user sees where it is
+    elif isinstance(error, KeyboardInterrupt):  # shows which transformation does not terminate
         status, what = Status.CANCELLED, "interrupted"
     subgraphs = graph.model.subgraphs
     index = f"subgraph {subgraphs.index(graph.subgraph)}" if len(subgraphs) > 1 else ""

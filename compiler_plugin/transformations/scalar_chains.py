@@ -138,7 +138,7 @@ def find_operands(node: Node) -> tuple[OutPort | None, float | None, bool]:
 
 
 def _find_step(port: OutPort, ignore_activation: bool) -> Affine | None:
-    """A sum, difference, product or quotient of something and a number."""
+    """Returns a port as a sum, difference, product or quotient of another port and a number."""
     node = port.node
     if node.op == "NEG":
         source = node.in_port(0).get_source()

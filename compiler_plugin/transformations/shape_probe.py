@@ -31,11 +31,11 @@ from litert.model.tensor_data import Array
 Sizes = Callable[[int, int], int]
 """Function that returns a trial size for an unknown dimension, given the dimension's index and initial size."""
 
-_VALUE_LIMIT = 16 << 20  # bytes of a value that is computed to be looked at
-_SHAPE_LIMIT = 1 << 16  # bytes of what shapes are computed from
+_VALUE_LIMIT = 16 << 20  # largest size of a computed value, in bytes
+_SHAPE_LIMIT = 1 << 16  # largest size of values that shapes depend on, in bytes
 _FIRST_STEP = 32
 
-_SHAPE_BYTES = 512  # integers of this size may be what another op's shape depends on
+_SHAPE_BYTES = 512  # shapes may depend on integers up to this size, in bytes
 _WANTED = 2
 
 
@@ -103,7 +103,7 @@ class ShapeProbe:
             if stopped is None:
                 start += step
                 continue
-            # What it waits for is known now; where it is the first, no value can help it.
+            # Values that the op needs can be computed now; the first op cannot be inferred at all.
             done = chunk[stopped] + (1 if stopped == 0 else 0)
             start += done
             step = max(_FIRST_STEP, 2 * done)
@@ -121,7 +121,7 @@ class ShapeProbe:
         try:
             self._run(list(needed))
         except LiteRtError:
-            for op in needed:  # the others have values all the same
+            for op in needed:  # other ops can still have values
                 try:
                     self._run([op])
                 except LiteRtError:
@@ -133,7 +133,7 @@ class ShapeProbe:
         return self._values.get(tensor)
 
     def _knowable(self, ops: Sequence[Op]) -> list[int]:
-        """Positions of the ops that stock can be asked about; of all others the results are unknown."""
+        """Returns the positions of ops with known input shapes; outputs of all other ops are unknown."""
         found: list[int] = []
         written: set[Tensor] = set()
         for index, op in enumerate(ops):
@@ -148,7 +148,7 @@ class ShapeProbe:
         return found
 
     def _prepare(self, ops: Sequence[Op]) -> int | None:
-        """Asks stock; the position of the first op that it must be asked about anew, or has no answer for."""
+        """Infers ops with stock LiteRT; returns the position of the first op that was not inferred."""
         written = {tensor for op in ops for tensor in op.outputs}
         outside = {
             tensor: None
@@ -173,13 +173,13 @@ class ShapeProbe:
         return stopped
 
     def _fall_back(self, op: Op) -> None:
-        """Lets results that only a run gives shapes have those that the file says, with its unknown dimensions."""
+        """Sets shapes that are known only at run time to the shapes in the file, with unknown dimensions."""
         for tensor in op.outputs:
             if self.shapes[tensor] is None:
                 del self.shapes[tensor]
 
     def _may_shape(self, tensor: Tensor) -> bool:
-        """Whether stock may look at a tensor's value to find shapes: at whole numbers, and few of them."""
+        """Whether output shapes may depend on the value of a tensor: a few whole numbers."""
         return (
             not tensor.is_constant
             and tensor.element_type in SHAPE_TYPES
@@ -192,7 +192,7 @@ class ShapeProbe:
         return shape
 
     def _shape_by_value(self, op: Op) -> None:
-        """Runs an op whose shapes only its values tell, if they depend on constants alone."""
+        """Runs an op whose output shapes depend on its values, if the values depend only on constants."""
         inputs = [tensor for tensor in op.inputs if tensor is not None]
         self.find_values(tensor for tensor in inputs if not tensor.is_constant)
         if has_side_effects(op) or not all(map(self._has_value, inputs)):
@@ -207,7 +207,7 @@ class ShapeProbe:
             self.shapes[tensor] = None if value is None else value.shape
 
     def _closure(self, tensor: Tensor) -> list[Op] | None:
-        """The ops that give a tensor its value, in an order that they can run in; None where not all is known."""
+        """Returns the ops that compute a tensor's value, in execution order; None if that is not possible."""
         if self._is_settled(tensor):
             return [] if self._has_value(tensor) else None
         order: dict[Op, None] = {}
@@ -238,7 +238,7 @@ class ShapeProbe:
         return tensor.is_constant or (self._is_settled(tensor) and self._values[tensor] is not None)
 
     def _is_settled(self, tensor: Tensor) -> bool:
-        """Whether it is known that a tensor has a value or that it has none, without a run; notes which."""
+        """Whether it is known without a run if a tensor has a value; records the result."""
         if tensor in self._values or tensor.is_constant:
             return True
         op = tensor.producer
@@ -268,7 +268,7 @@ class ShapeProbe:
 
 
 def _by_index(index: int, size: int) -> int:
-    """Another size for each dimension, so that exchanged ones show; a batch is kept small."""
+    """A different size for each dimension, so that swapped dimensions are detected; dimension 0 stays small."""
     tried = 32 * (index + 1) if index else 3
     return tried if tried != size else 2 * tried
 

@@ -162,7 +162,7 @@ def refusal(op: Op | None, reason: str) -> LiteRtError:
 
 def value_of_shape(op: Op, shape: Shape) -> Array:
     """Returns the value that a SHAPE or RANK op computes for an input of the given shape."""
-    import numpy as np  # here: reading a model does without
+    import numpy as np  # imported here, because reading a model does not need it
 
     value = shape if op.name == "SHAPE" else len(shape)
     return np.array(value, op.outputs[0].element_type.numpy_dtype)
@@ -183,15 +183,15 @@ def _interpreter(arguments: Mapping[str, Any]) -> Interpreter:
 
 
 def _array(raw: Any, region: StockRegion, tensor: Tensor) -> Array:
-    """A result's value; RUNTIME_FAILURE for one that the kernel has not written."""
+    """Returns the value of a result; RUNTIME_FAILURE, if the kernel has not written it."""
     import numpy as np
 
     index = region.index[tensor]
     shape = tuple(raw.TensorSize(index, 0).tolist())
     if shape == region.not_inferred[tensor]:
-        raise refusal(tensor.producer, f"it gives '{tensor.name}' no shape")
+        raise refusal(tensor.producer, f"its kernel sets no shape for '{tensor.name}'")
     if not prod(shape) and tensor.element_type is not ElementType.STRING:
-        array: Array = np.empty(shape, tensor.element_type.numpy_dtype)  # stock may have no data
+        array: Array = np.empty(shape, tensor.element_type.numpy_dtype)  # data may be missing
     else:
         try:
             array = np.asarray(raw.GetTensor(index, 0))
@@ -204,8 +204,8 @@ def _array(raw: Any, region: StockRegion, tensor: Tensor) -> Array:
 def _find_unknown(
     region_to: Callable[[int], StockRegion], end: int, reason: str
 ) -> tuple[int, str]:
-    """The first op that stock does not know at all, for which it refuses the whole model, and its words."""
-    known = 0  # the longest beginning that stock takes; `end` is the shortest that it refuses
+    """Returns the position of the first op for which stock LiteRT refuses the whole model, and the error text."""
+    known = 0  # the longest prefix that stock LiteRT accepts; `end` is the shortest that it refuses
     while end - known > 1:
         middle = (known + end) // 2
         with region_to(middle).arguments() as arguments:
@@ -237,7 +237,7 @@ def _prepare(interpreter: Interpreter, region: StockRegion, ops: Sequence[Op]) -
 
 
 def _find_fault(op: Op, value_of: Callable[[Tensor], Array | None]) -> str:
-    """Why stock must not be asked about an op, since its kernel might crash; "" where it may be."""
+    """Returns why an op must not be inferred, because its kernel could crash; "" if there is no reason."""
     if lacks_input(op):
         return f"its input {op.inputs.index(None)} is missing"
     if not op.outputs and not has_side_effects(op):
@@ -248,7 +248,7 @@ def _find_fault(op: Op, value_of: Callable[[Tensor], Array | None]) -> str:
 
 
 def _find_broadcast_fault(op: Op, value_of: Callable[[Tensor], Array | None]) -> str:
-    """Whether two shapes that are known do not go together, where the kernel ends the process."""
+    """Returns why two shapes cannot be broadcast, which would abort the process; "" if there is no reason."""
     shapes: list[Sequence[int]] = []
     for tensor in op.inputs:
         assert tensor is not None
@@ -265,7 +265,7 @@ def _find_broadcast_fault(op: Op, value_of: Callable[[Tensor], Array | None]) ->
 
 
 def _find_scale_fault(op: Op) -> str:
-    """What is wrong with the quantization of an op whose kernel ends the process where it makes no sense."""
+    """Returns what is wrong with an op's quantization, which would abort the process; "" if nothing is."""
     tensors = [tensor for tensor in (*op.inputs, *op.outputs) if tensor is not None]
     scaled = [tensor for tensor in tensors if tensor.element_type in _SCALED]
     if not scaled:
@@ -296,7 +296,7 @@ def _find_scale_fault(op: Op) -> str:
 
 
 def _find_run_fault(op: Op) -> str:
-    """Why an op must not be run, though its shapes can be asked for."""
+    """Returns why an op must not be run, although its shapes can be inferred; "" if there is no reason."""
     for tensor in (*op.inputs, *op.outputs):
         if tensor is not None and len(tensor.shape) > _MOST_DIMENSIONS:
             return f"'{tensor.name}' has {len(tensor.shape)} dimensions"
@@ -323,6 +323,6 @@ def _refused_op(ops: Sequence[Op], region: StockRegion, error: Exception) -> Op 
 
 
 def _message(error: Exception) -> str:
-    """Stock's words, without places in its sources and numbers in our small model."""
+    """Returns the error text of stock LiteRT, without source lines and node numbers."""
     text = _SOURCE.sub("", _NODE.sub("", str(error)))
     return " ".join(text.split()).rstrip(".") or "without an error message"

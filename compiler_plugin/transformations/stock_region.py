@@ -40,8 +40,8 @@ _KEEPS_RANK = "STABLEHLO_GATHER"
 """An op whose kernel keeps the rank of the output in the file."""
 
 _ALIGNMENT = 64
-_SMALL_INTEGERS = 1 << 20  # shapes, axes, indices: what a shape may depend on
-_SMALL = 1 << 10  # of all other types: a scale, a limit
+_SMALL_INTEGERS = 1 << 20  # in bytes, for types of shapes, axes and indices
+_SMALL = 1 << 10  # in bytes, for all other types
 _INTEGERS = frozenset({
     ElementType.INT32, ElementType.INT64, ElementType.BOOL, ElementType.UINT32, ElementType.STRING
 })  # fmt: skip
@@ -126,7 +126,7 @@ class StockRegion:
         )
         copy.options_2 = op.options_2
         if op.options is None and op.options_2 is None and not op.is_custom:
-            # A kernel may look for options that a file leaves out, where there is nothing at all.
+            # A kernel may read options that are missing in the file.
             copy.options, copy.options_2 = make_builtin_options(op.name, {})
         copy.mutating_variable_inputs = op.mutating_variable_inputs
         if op.intermediates:
@@ -166,7 +166,7 @@ class StockRegion:
         return copy
 
     def _copy_blockwise(self, copy: Tensor, blockwise: BlockwiseQuantization) -> None:
-        """Makes a copy's quantization name copies too."""
+        """Replaces the tensors in the quantization of a copied tensor by their copies."""
 
         def copied(tensor: object) -> Tensor | None:
             return self._copy(tensor) if isinstance(tensor, Tensor) else None
@@ -178,14 +178,14 @@ class StockRegion:
         copy.quantization = replace(quantization, blockwise=named)
 
     def _permuted(self, tensor: Tensor, permutation: tuple[int, ...]) -> Tensor:
-        """A constant in another order, also one without data."""
+        """Returns a permuted constant, which may have no data."""
         from compiler_plugin.transformations.layout_change.permuted_constants import (
             PermutedConstants,
             permute_type,
         )
 
         if len(tensor.shape) != len(permutation):
-            return tensor.clone()  # stock says what is wrong
+            return tensor.clone()  # stock LiteRT reports the error
         if tensor.buffer.blob is not _STAND_IN:
             return PermutedConstants().permute(tensor, permutation)
         copy = tensor.clone()
@@ -208,7 +208,7 @@ class StockRegion:
         return found
 
     def _with_holes(self, data: bytearray, start: int) -> bytearray:
-        """The model with large constants that lie in the hole, all at its start."""
+        """Returns the bytes of the model; the data of large constants refer to the beginning of the hole."""
         source = FlatbufferBytes(memoryview(bytes(data)), "a region")
         model = source.target(0)
         slot = table_schema("Model").field("buffers").slot

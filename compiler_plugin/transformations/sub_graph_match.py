@@ -139,7 +139,7 @@ class SubgraphMatch:
         return description_error(self.description, what, hint, self.scope)
 
     def _find_inputs(self, first: Sequence[OutPort]) -> dict[OutPort, list[InPort]]:
-        """What it reads from outside, each with the ports that do."""
+        """Returns the outside ports that the sub-graph reads, each with its readers."""
         readers: dict[OutPort, list[InPort]] = {port: [] for port in first}
         for reader in (port for node in self.nodes for port in node.in_ports().values()):
             source = reader.get_source()
@@ -152,7 +152,7 @@ class SubgraphMatch:
         return {source: ports for source, ports in readers.items() if ports}
 
     def _read_inputs(self) -> dict[OutPort, list[InPort]]:
-        """As `_find_inputs`, where the description names them."""
+        """Same as `_find_inputs`, for a description that lists the inputs."""
         found: dict[OutPort, list[InPort]] = {}
         for names in self.description.inputs:
             listed = ", ".join(f"{name.port} of '{name.node}'" for name in names)
@@ -207,13 +207,13 @@ class SubgraphMatch:
         return any(reader.node not in self._inside for reader in port.get_destinations())
 
     def _is_own(self, source: OutPort) -> bool:
-        """Whether a port outside is a constant or a variable of the sub-graph's own."""
+        """Whether an outside port is a constant, or a variable that only the sub-graph reads."""
         if source.node.is_const:
             return True
         return source.node.op == "Variable" and not self._leaves(source)
 
     def _inner_paths(self, node: Node) -> Iterator[str]:
-        """What a node's name is behind the scope."""
+        """Yields the parts of a node's name after the scope."""
         prefix = f"{self.scope}/" if self.scope else ""
         for path in name_paths(node.name):
             if path.startswith(prefix):

@@ -224,7 +224,7 @@ def _names(ports: Sequence[OutPort]) -> str:
 
 
 def _create_op(graph: Graph, match: SubgraphMatch) -> Node:
-    """The op that a description names: a user's, TFLite's own, or a custom op that nobody has described."""
+    """Creates the `op` in a description: a user-defined op, a builtin op, or a custom op without a class."""
     name, attributes = match.description.op, match.custom_attributes
     cls = CLASSES.get({}).get(name)
     if cls is not None:

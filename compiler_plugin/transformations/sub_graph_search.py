@@ -45,7 +45,7 @@ def matching_instances(
             yield match
         return
     for scope in description.scopes:
-        places = _find_places(graph)  # again: what took the place of a scope can be in the next one
+        places = _find_places(graph)  # again, since the graph has changed
         for text, nodes in _find_scopes(graph, scope).items():
             alive = [node for node in nodes if node.is_alive]
             if alive:
@@ -60,7 +60,7 @@ def _find_places(graph: Graph) -> dict[Node, int]:
 
 
 def _find_scopes(graph: Graph, expression: str) -> dict[str, list[Node]]:
-    """The ops of each scope: the shortest leading part of a name, up to a `/`, that an expression takes whole."""
+    """Returns the ops of each scope: the shortest part of a name, up to a `/`, that an expression matches."""
     takes = cache(re.compile(expression).fullmatch)
     found: dict[str, list[Node]] = {}
     for node in graph.nodes:
@@ -74,7 +74,7 @@ def _find_scopes(graph: Graph, expression: str) -> dict[str, list[Node]]:
 
 
 def _find_between(graph: Graph, description: ReplacementDescription) -> SubgraphMatch | None:
-    """What lies between the points; None where the graph has none of them."""
+    """Finds the sub-graph between the points; returns None if the graph has none of the points."""
     names = _names(graph)
     wanted = [*description.start_points, *description.end_points]
     missing = [name for name in wanted if name not in names]
@@ -130,7 +130,7 @@ def _readers(node: Node) -> list[Node]:
 
 
 def _names(graph: Graph) -> dict[str, list[Node]]:
-    """The ops by their names; then inputs and constants by those that no op has."""
+    """Returns nodes by name: ops, and inputs and constants whose name no op has."""
     names: dict[str, list[Node]] = {}
     for nodes in (graph.nodes, [*graph.parameters, *graph.constants()]):
         new: dict[str, list[Node]] = {}
@@ -144,7 +144,7 @@ def _names(graph: Graph) -> dict[str, list[Node]]:
 def _walk_back(
     description: ReplacementDescription, starts: Sequence[Node], ends: Sequence[Node]
 ) -> set[Node]:
-    """The ops that end points depend on, up to the start points, with these where they are ops."""
+    """Returns the ops that end points depend on, up to and including the start points."""
     inside: set[Node] = set()
     waiting = list(ends)
     while waiting:
@@ -173,7 +173,7 @@ def _check_reached(
     ends: Sequence[Node],
     inside: set[Node],
 ) -> None:
-    """Each start point must lead to an end point, and each end point be led to."""
+    """Checks that each start point leads to an end point, and that each end point depends on a start point."""
     reached = _walk_forward(starts, inside)
     for end in ends:
         if end not in reached:
@@ -203,7 +203,7 @@ def _walk_forward(starts: Iterable[Node], inside: set[Node]) -> set[Node]:
 
 
 def _check_enclosed(match: SubgraphMatch, places: Mapping[Node, int]) -> None:
-    """Refuses a sub-graph that reads what depends on its own outputs; ops without a place may be anywhere."""
+    """Refuses a sub-graph that reads tensors that depend on its own outputs."""
     inside = set(match.nodes)
     last = max(places[node] for node in match.nodes)
     came_from: dict[Node, Node] = {}

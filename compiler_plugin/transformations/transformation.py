@@ -186,7 +186,7 @@ def _wrong_rule(transformation: Transformation, method: str, given: object) -> L
 
 
 def _find_circle(rules: Sequence[OrderRule], names: Sequence[str]) -> list[OrderRule]:
-    """The rules that let each of some names run before the next, and the last before the first."""
+    """Returns the rules that form a cycle of the given names."""
     start = names.index(min(names))
     names = [*names[start:], *names[: start + 1]]
     by_pair = {(rule.first, rule.second): rule for rule in rules}

@@ -51,7 +51,7 @@ def plan_transformations(
         else:
             chosen.update(names)
         if _plain(word) in known:
-            named.pop(_plain(word), None)  # where it stands last counts
+            named.pop(_plain(word), None)  # its last position counts
             named[_plain(word)] = None
     return _in_order([item for item in loaded if item.name in chosen], list(named))
 
@@ -59,7 +59,7 @@ def plan_transformations(
 def _in_order(
     loaded: Sequence[LoadedTransformation], named: Sequence[str] = ()
 ) -> list[LoadedTransformation]:
-    """Phase by phase, in each as `order_transformations` has them."""
+    """Sorts transformations by phase, and within each phase by `order_transformations`."""
     by_name = {item.name: item for item in loaded}
     order: list[LoadedTransformation] = []
     for phase in Phase:
@@ -95,7 +95,7 @@ def check_rules(loaded: Sequence[LoadedTransformation]) -> None:
 
 
 def _find_names(loaded: Sequence[LoadedTransformation], word: str) -> list[str]:
-    """The names that a word of a selection stands for; those taken out may be disabled."""
+    """Returns the names that an entry selects; an entry with `-` also selects disabled transformations."""
     plain, is_out = _plain(word), word.startswith("-")
     if plain in RESERVED:
         return [
@@ -117,7 +117,7 @@ def _find_names(loaded: Sequence[LoadedTransformation], word: str) -> list[str]:
 
 
 def _plain(word: str) -> str:
-    """A word as names are written; a class's name is as good."""
+    """Converts an entry to snake case, so that class names work too."""
     return snake_case(word.removeprefix("-").strip())
 
 

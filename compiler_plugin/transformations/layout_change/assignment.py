@@ -69,7 +69,7 @@ def assign_layouts(
     application reads them. The returned mapping has an entry for each op that changes.
     """
     nodes: dict[Op, int] = {}
-    homes: dict[Tensor, int] = {}  # the node that a tensor's layout follows; absent is SINK
+    homes: dict[Tensor, int] = {}  # the node that determines a tensor's layout; the default is SINK
     number = SINK
     for op, plan in plans.items():
         number += not plan.is_bound
@@ -119,7 +119,7 @@ def _find_uses(
 
 
 def _transpose_cost(tensor: Tensor, permutation: Permutation) -> int:
-    """Elements, and one for the op; the op alone, where it is a RESHAPE."""
+    """Cost of a TRANSPOSE: the number of its elements and 1 for the op; a RESHAPE costs only 1."""
     if keeps_memory(known_shape(tensor), permutation):
         return 1
     return prod(tensor.shape) + 1
@@ -158,7 +158,7 @@ def find_permuted(count: int, uses: Sequence[Use], costs: Mapping[int, int]) -> 
 
 
 def _cut(nodes: Sequence[int], uses: Sequence[Use], costs: Mapping[int, int]) -> set[int]:
-    """The nodes of a group that are permuted."""
+    """Returns the nodes of a group that change to the other layout."""
     network = Network()
     place = {SOURCE: SOURCE, SINK: SINK}
     for node in nodes:
@@ -171,7 +171,7 @@ def _cut(nodes: Sequence[int], uses: Sequence[Use], costs: Mapping[int, int]) ->
         if len(readers) == 1:
             network.add_edge(producer, readers.pop(), use.cost, back=use.cost)
         elif readers:
-            # Paid once, whether one reader differs from the producer or all.
+            # The cost is the same for one or several readers that differ from the producer.
             down, up = network.add_node(), network.add_node()
             network.add_edge(producer, down, use.cost)
             network.add_edge(up, producer, use.cost)
@@ -179,7 +179,7 @@ def _cut(nodes: Sequence[int], uses: Sequence[Use], costs: Mapping[int, int]) ->
                 network.add_edge(down, reader, UNLIMITED)
                 network.add_edge(reader, up, UNLIMITED)
     sides = network.cut(_MAX_PHASES)
-    if sides is None:  # too entangled for an optimum in linear time: all of them together
+    if sides is None:  # too complex for an optimum in linear time: all change
         return set(nodes)
     return {node for node in nodes if sides[place[node]]}
 
@@ -216,7 +216,7 @@ def _spread(
 
 
 class _Groups:
-    """Numbers that are joined to groups."""
+    """Joins numbers to disjoint groups (union-find)."""
 
     def __init__(self, count: int) -> None:
         self._parents = list(range(count))
@@ -264,7 +264,7 @@ class Network:
         return None
 
     def _distances(self) -> list[int]:
-        """Of each node to the sink, by edges that have capacity left; -1 where none lead there."""
+        """Distance of each node to the sink along edges with remaining capacity; -1 if there is no path."""
         distances = [-1] * len(self._edges)
         distances[SINK] = 0
         front = [SINK]
@@ -277,7 +277,7 @@ class Network:
         return distances
 
     def _fill(self, distances: list[int]) -> None:
-        """Lets flow all that can, by edges that lead nearer to the sink."""
+        """Adds as much flow as possible along edges that lead nearer to the sink."""
         following = [0] * len(self._edges)
         path: list[int] = []  # edges from the source on
         node = SOURCE

@@ -91,7 +91,7 @@ def change_layout(
 def _clean_up(
     model: Model, subgraph: Subgraph, old_ops: Sequence[Op], candidates: Iterable[Tensor]
 ) -> None:
-    """Drops what nothing has any more, and names ops by their new places where the metadata name any."""
+    """Removes unused objects, and updates the positions of ops in metadata."""
     drop_dead(model, subgraph, candidates, old_ops)
     places = {op: place for place, op in enumerate(subgraph.ops)}
     moved = {old: places[op] for old, op in enumerate(old_ops) if op in places}
@@ -99,7 +99,7 @@ def _clean_up(
 
 
 def _find_settled(subgraph: Subgraph, results: Mapping[Tensor, None]) -> set[Tensor]:
-    """Constants, and what is computed of one of them alone: in another layout they cost nothing."""
+    """Returns constants, and results of single constants, whose layout can change without a TRANSPOSE."""
     settled: set[Tensor] = set()
     for op in subgraph.ops:
         settled.update(tensor for tensor in op.inputs if tensor is not None and tensor.is_constant)
@@ -137,7 +137,7 @@ def to_stock_form(
 
 
 def _with_fitting_vectors(op: Op, edit: object) -> Edit:
-    """An edit that leaves constants of a wrong size alone: stock says what is wrong with them."""
+    """Removes constants of a wrong size from an edit, so that stock LiteRT reports the error."""
     assert isinstance(edit, Edit)
     vectors = {
         index: permutation
@@ -230,13 +230,13 @@ class Rewriter:
             self._set_input(op, index, form)
 
     def _release(self, op: Op) -> None:
-        """Takes an op out."""
+        """Removes an op."""
         self._gone.add(op)
         op.release()
         self.left.update(dict.fromkeys(tensor for tensor in op.inputs if tensor is not None))
 
     def _forward(self, op: Op, assignment: Assignment) -> None:
-        """Drops an op whose output is its input."""
+        """Removes an op whose output equals its input."""
         source, target = op.inputs[0], op.outputs[0]
         assert source is not None
         form = self.forms.read(source, assignment.inputs[0])
@@ -245,7 +245,7 @@ class Rewriter:
         self.forms.set_home(target, assignment.outputs[0], form)
 
     def _settle(self, op: Op, index: int, layout: Permutation) -> None:
-        """From now on output `index` has this order; a result keeps its own, and is made from it."""
+        """Sets the order of dimensions of output `index`; a result of the model is converted back."""
         tensor = op.outputs[index]
         home = tensor
         if tensor in self._results:
@@ -262,7 +262,7 @@ class Rewriter:
                 self.left[old] = None
 
     def _name_results(self) -> None:
-        """Lets the op before an idle TRANSPOSE write the result that this is there for."""
+        """Removes idle TRANSPOSE ops: the op before each of them writes the result instead."""
         for op in self.forms.idle:
             source, result = op.inputs[0], op.outputs[0]
             assert source is not None
@@ -278,7 +278,7 @@ class Rewriter:
             self.left[source] = None
 
     def _drop_unread(self) -> None:
-        """Drops ops that compute of constants what nobody reads any more."""
+        """Removes ops on constants whose results have no readers any more."""
         for op in reversed(self._subgraph.ops):
             output = op.outputs[0] if op.outputs else None
             if output in self._results or output not in self.left or output not in self._settled:

@@ -87,7 +87,7 @@ class Forms:
         return found
 
     def _constant(self, tensor: Tensor, layout: Permutation) -> Tensor:
-        """A constant, or what an op computes of one; where its rank is lower, with ones in front."""
+        """Returns a form of a constant or of a result of a constant; a lower rank is padded with leading ones."""
         rank = len(layout)
         of_rank = tensor if len(tensor.shape) >= rank else with_rank(tensor, rank)
         if tensor.is_constant:
@@ -124,7 +124,7 @@ class Forms:
         return form
 
     def _expanded(self, tensor: Tensor, rank: int) -> Tensor:
-        """A tensor with ones in front of its shape."""
+        """Returns a tensor whose shape is padded with leading ones."""
         found = self._of_rank.get((tensor, rank))
         if found is None:
             found = self._of_rank[tensor, rank] = with_rank(tensor, rank)

@@ -92,7 +92,7 @@ def permute_rows(vector: Tensor, permutation: Permutation) -> Tensor:
 
 
 def _permuted_sparsity(sparsity: Table, permutation: Permutation) -> Table:
-    """The same data, each level of which names its dimension by number (a block's by number and rank)."""
+    """Renumbers the dimensions in a sparsity; the data do not change."""
     places = inverse(permutation)
     rank = len(places)
     order = sparsity.get("traversal_order") or ()
@@ -104,7 +104,7 @@ def _permuted_sparsity(sparsity: Table, permutation: Permutation) -> Table:
 
 
 def _sparsity_with_rank(sparsity: Table, added: int) -> Table:
-    """The same data below levels of one element each."""
+    """Adds leading dimensions of size 1 to a sparsity; the data do not change."""
     order = sparsity.get("traversal_order") or ()
     blocks = sparsity.get("block_map") or ()
     ones = [Table.make("DimensionMetadata", format=0, dense_size=1)] * added
@@ -116,7 +116,7 @@ def _sparsity_with_rank(sparsity: Table, added: int) -> Table:
 
 
 def _permuted_data(tensor: Tensor, permutation: Permutation) -> Blob:
-    import numpy as np  # here, since a command that changes no layout must not pay for it
+    import numpy as np  # imported here, because most commands do not need it
 
     bits = tensor.element_type.bits
     if bits % 8 or not bits:

@@ -179,14 +179,14 @@ def find_plans(
 
 
 def _has_own_options(op: Op) -> bool:
-    """Whether a builtin op's options are of the kind that the schema has for it."""
+    """Whether the options of a builtin op have the type that the schema defines for the op."""
     options = op.options or op.options_2
     found = find_options_type(op.name)
     return options is None or (found is not None and found[1] == options.type_name)
 
 
 def _find_problem(op: Op, plan: OpPlan) -> str:
-    """Why a tensor cannot be permuted as the plan says; "" where all can."""
+    """Returns why a tensor cannot be permuted as in the plan; "" if all tensors can."""
     edit = plan.edit if isinstance(plan.edit, Edit) else Edit()
     pairs = [
         *((t, p, i) for i, (t, p) in enumerate(zip(op.inputs, plan.inputs, strict=True))),

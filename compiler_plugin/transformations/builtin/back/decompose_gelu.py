@@ -19,7 +19,7 @@ _ERF_FACTORS = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.06140542
 class DecomposeGelu(OpReplacement):
     """Decomposes GELU into TANH (or EXP, for the exact variant), sums and products (arXiv:1606.08415)."""
 
-    enabled = False  # slower where the op is known
+    enabled = False  # slower if the runtime supports the op
     op = "GELU"
 
     def replace_op(self, graph: Graph, node: Node) -> Node | None:
@@ -37,7 +37,7 @@ class DecomposeGelu(OpReplacement):
 
 
 class _Ops:
-    """Adds ops whose names begin with that of the op they stand for."""
+    """Creates ops whose names begin with the name of the decomposed op."""
 
     def __init__(self, graph: Graph, name: str) -> None:
         self._graph = graph
@@ -55,7 +55,7 @@ def _tanh(ops: _Ops, x: OutPort) -> Node:
 
 
 def _erf(ops: _Ops, x: OutPort) -> Node:
-    """erf(x / sqrt(2)), as its sign times what it is for positive numbers."""
+    """erf(x / sqrt(2)): the sign of x, times the approximation for the absolute value of x."""
     z = ops.op("MUL", ops.op("ABS", x), sqrt(0.5))
     t = ops.op("DIV", 1.0, ops.op("ADD", ops.op("MUL", z, _ERF_STEP), 1.0))
     polynomial: Any = _ERF_FACTORS[-1]

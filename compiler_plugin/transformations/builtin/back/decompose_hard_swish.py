@@ -11,7 +11,7 @@ from litert.core.element_type import ElementType
 class DecomposeHardSwish(OpReplacement):
     """Decomposes HARD_SWISH into x * (relu6(x + 3) / 6), for NPUs that support only basic ops."""
 
-    enabled = False  # slower where the op is known
+    enabled = False  # slower if the runtime supports the op
     op = "HARD_SWISH"
 
     def replace_op(self, graph: Graph, node: Node) -> Node | None:

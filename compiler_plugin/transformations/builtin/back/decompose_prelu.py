@@ -11,7 +11,7 @@ from litert.core.element_type import ElementType
 class DecomposePrelu(OpReplacement):
     """Decomposes PRELU into relu(x) + alpha * min(x, 0), for NPUs that support only basic ops."""
 
-    enabled = False  # slower where the op is known
+    enabled = False  # slower if the runtime supports the op
     op = "PRELU"
 
     def replace_op(self, graph: Graph, node: Node) -> Node | None:

@@ -20,7 +20,7 @@ class SplitFullyConnected(OpReplacement):
       max_bytes: Largest size of the weights of each smaller op, in bytes.
     """
 
-    enabled = False  # for NPUs with a scratchpad: elsewhere it saves nothing
+    enabled = False  # only useful for NPUs with a scratchpad
     op = "FULLY_CONNECTED"
     max_bytes: ClassVar[int] = 1 << 20
 
@@ -54,7 +54,7 @@ class SplitFullyConnected(OpReplacement):
 
 
 def _part(graph: Graph, node: Node, weights: OutPort, bias: OutPort | None, rows: range) -> Node:
-    """The op for some rows of the weights."""
+    """Creates the FULLY_CONNECTED for a range of rows of the weights."""
     tensor = weights.tensor
     row_size = tensor.shape[1] * tensor.element_type.bits // 8
     assert tensor.buffer.blob is not None
@@ -92,14 +92,14 @@ def _part(graph: Graph, node: Node, weights: OutPort, bias: OutPort | None, rows
 
 
 def _slice(blob: Blob, offset: int, size: int) -> Blob:
-    """Some of a blob's bytes, which nobody reads for that."""
+    """A range of a blob's bytes, without reading them."""
     if blob.base is None:
         return Blob(blob.view[offset : offset + size])
     return Blob.within(blob.base, blob.offset + offset, size)
 
 
 def _rows_of(quantization: Quantization | None, rows: range) -> Quantization | None:
-    """What of a quantization by rows is some rows'; one of the whole tensor is theirs too."""
+    """The quantization of a range of rows: a slice of per-row scales, or the unchanged per-tensor quantization."""
     if quantization is None or len(quantization.scale) < 2:
         return quantization
     zero_point = quantization.zero_point

@@ -72,7 +72,7 @@ class FoldBatchNorm(PatternReplacement):
 
 
 def _is_for_channels(scale: Node, linear: Node, weights: Node, constant: Node) -> bool:
-    """Whether a constant is a float32 for each channel, or one for all, and comes in where it can be folded."""
+    """Whether a constant has one float32 per channel, or a single one, and is an operand that can be folded."""
     if linear.soft_get("weights_format", "DEFAULT") != "DEFAULT":
         return False
     if scale.op in ("DIV", "SUB") and scale.in_port(0).get_source() != linear.out_port(0):
@@ -88,17 +88,17 @@ def _is_for_channels(scale: Node, linear: Node, weights: Node, constant: Node) -
 
 
 def _count_channels(linear: Node, weights: Node) -> int:
-    """How many outputs there are for each pixel."""
+    """The number of output channels."""
     return weights.out_port(0).tensor.shape[-1 if linear.op == "DEPTHWISE_CONV_2D" else 0]
 
 
 def _scale_weights(graph: Graph, linear: Node, weights: Node, each: Array) -> bool:
-    """Multiplies the weights of each channel; false where they get too large, as numbers or for the file."""
+    """Multiplies the weights of each channel; returns False on overflow, or if `fold_limit` is exceeded."""
     import numpy as np
 
     port = weights.out_port(0)
     tensor = port.tensor
-    added = prod(tensor.shape) * 4 if len(port.get_destinations()) > 1 else 0  # others keep theirs
+    added = prod(tensor.shape) * 4 if len(port.get_destinations()) > 1 else 0  # other readers stay
     kernel = port.data.get_value() if added <= graph.fold_limit else None
     if kernel is None:
         return False

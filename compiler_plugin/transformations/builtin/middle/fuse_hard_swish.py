@@ -48,7 +48,7 @@ class FuseHardSwish(OpReplacement):
 
 
 def _find_input(one: OutPort, other: OutPort, factor: float) -> OutPort | None:
-    """The x of which `factor * one * other` is the hard swish."""
+    """Returns the port x for which `factor * one * other` is hard_swish(x); None if there is no such port."""
     gate = find_scaled(other)[-1]
     clamp = find_clamp(gate.port)
     if clamp is None or clamp.low != 0.0:

@@ -48,7 +48,7 @@ class FusePad(PatternReplacement):
 
 
 def _is_same(size: int, window: int, stride: int, before: int, after: int) -> bool:
-    """Whether such padding places the windows, as many and where `SAME` does, on zeros and elements alike."""
+    """Whether the padding results in the same number and positions of windows as `SAME`."""
     if size < 0 or min(before, after) < 0:
         return False
     count = -(-size // stride)
@@ -57,7 +57,7 @@ def _is_same(size: int, window: int, stride: int, before: int, after: int) -> bo
 
 
 def _is_zero(value: Node | None, pad: Node) -> bool:
-    """Whether a pad's value is what a convolution pads with: 0, or the zero point that stands for it."""
+    """Whether the value of a PAD is the padding value of a convolution: 0, or the zero point."""
     if value is None:
         return True
     number = value.out_port(0).data.get_value()

@@ -43,7 +43,7 @@ class FuseSwish(OpReplacement):
 
 
 def _find_sigmoid(port: OutPort) -> list[Affine]:
-    """What a port is the sigmoid of, as `find_affine` gives it; nothing where it is none."""
+    """Returns z, as a list of `find_affine`, if a port is sigmoid(z); otherwise an empty list."""
     if port.node.op == "LOGISTIC":
         source = port.node.in_port(0).get_source()
         return [] if source is None else find_affine(source)
@@ -55,7 +55,7 @@ def _find_sigmoid(port: OutPort) -> list[Affine]:
 
 
 def _find_divisor(port: OutPort) -> list[Affine]:
-    """The z of which a port is 1 + exp(-z), in the same way."""
+    """Returns z, as a list of `find_affine`, if a port is 1 + exp(-z); otherwise an empty list."""
     node = port.node
     if node.op != "ADD" or node.fused_activation_function != "NONE":
         return []

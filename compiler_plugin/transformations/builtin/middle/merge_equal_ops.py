@@ -32,7 +32,7 @@ class MergeEqualOps(Transformation):
         for node in graph.nodes:
             family = _find_family(node)
             if family is None or alike.setdefault(family, node) is node:
-                continue  # most ops are like no other: the rest of them is not looked at
+                continue  # most ops are unique, and need no full comparison
             kept.setdefault(_key(alike[family]), alike[family])
             first = kept.setdefault(_key(node), node)
             if first is not node and not (_is_result(first) and _is_result(node)):
@@ -46,7 +46,7 @@ class MergeEqualOps(Transformation):
 
 
 def _find_family(node: Node) -> Hashable | None:
-    """What equal ops have in common, quickly found; None for one that is like no other."""
+    """A cheap key that is the same for equal ops; None for an op that must not be merged."""
     op = node.model_op
     assert op is not None
     first = op.inputs[0] if op.inputs else None
@@ -54,7 +54,7 @@ def _find_family(node: Node) -> Hashable | None:
 
 
 def _key(node: Node) -> Hashable:
-    """What is equal for ops that compute the same."""
+    """A key that is the same exactly for ops that compute the same results."""
     op = node.model_op
     assert op is not None
     options = tuple((name, repr(value)) for name, value in node.attributes().items())
@@ -82,5 +82,5 @@ def _type_key(tensor: Tensor) -> Hashable:
 
 
 def _is_result(node: Node) -> bool:
-    """Whether an output of the model is among an op's: each needs a tensor and a name of its own."""
+    """Whether an op writes a result of the model; each result needs its own tensor and name."""
     return any(port.is_result for port in node.out_ports().values())

@@ -39,7 +39,7 @@ class RemoveNoOps(OpReplacement):
 
 
 def _is_same(node: Node, source: OutPort) -> bool:
-    """Whether all that read an op's result may read the source instead."""
+    """Whether all readers of an op's result may read `source` instead."""
     result, shape = node.out_port(0), source.data.get_shape()
     if shape is None or shape != result.data.get_shape():
         return False
@@ -56,17 +56,17 @@ def _is_same(node: Node, source: OutPort) -> bool:
 
 
 def _has_one_unknown(node: Node, shape: Sequence[int]) -> bool:
-    """Whether as many elements must be the same shape, since one size is all that is not known."""
+    """Whether the equal number of elements implies the same shape, because only one size is unknown."""
     return node.op in _RESHAPES and shape.count(-1) == 1 and 0 not in shape
 
 
 def _find_reshaped(node: Node) -> OutPort | None:
-    """The input, of ops that do nothing where shape and type stay the same."""
+    """Returns input 0 of an op that is a no-op if shape and type do not change."""
     return node.in_port(0).get_source()
 
 
 def _find_sliced(node: Node) -> OutPort | None:
-    """The input of a STRIDED_SLICE that goes forward: where nothing is left out, all stays in its place."""
+    """Returns the input of a STRIDED_SLICE with positive strides: a no-op if the shape does not change."""
     steps = node.in_port(3).data.get_value()
     if steps is None or (steps < 1).any() or node.new_axis_mask or node.shrink_axis_mask:
         return None
@@ -74,7 +74,7 @@ def _find_sliced(node: Node) -> OutPort | None:
 
 
 def _find_undone(node: Node, source: OutPort | None) -> OutPort | None:
-    """What was there before an op that keeps the order of elements, as this one does."""
+    """Returns the tensor before two ops that both keep the order of elements."""
     if source is None or node.op not in _RESHAPES or source.node.op not in _RESHAPES:
         return None
     first = source.node.in_port(0).get_source()
@@ -87,7 +87,7 @@ def _find_transposed(node: Node) -> OutPort | None:
 
 
 def _find_joined(node: Node) -> OutPort | None:
-    """The input of a CONCATENATION of one."""
+    """Returns the input of a CONCATENATION with only one input."""
     if len(node.in_ports()) != 1 or node.fused_activation_function != "NONE":
         return None
     return node.in_port(0).get_source()
@@ -105,7 +105,7 @@ def _find_neutral(node: Node) -> OutPort | None:
 
 
 def _find_requantized(node: Node) -> OutPort | None:
-    """What a QUANTIZE gets from a DEQUANTIZE, which it undoes where scale and type are the same."""
+    """Returns the input of a DEQUANTIZE before a QUANTIZE: a no-op if scale and type are equal."""
     source = node.in_port(0).get_source()
     if source is None or source.node.op != "DEQUANTIZE":
         return None
@@ -135,7 +135,7 @@ _JOINED: Mapping[str, Sequence[str]] = {"RESHAPE": _RESHAPES, "TRANSPOSE": ("TRA
 
 
 def _join(graph: Graph, node: Node) -> Node | None:
-    """Lets a RESHAPE or TRANSPOSE read what such an op before it reads."""
+    """Lets a RESHAPE or TRANSPOSE replace the preceding op of the same kind, by reading the input of that op."""
     source = node.in_port(0).get_source()
     before = _JOINED.get(node.op, ())
     if source is None or source.node.op not in before:
@@ -154,7 +154,7 @@ def _join(graph: Graph, node: Node) -> Node | None:
 
 
 def _order(node: Node) -> tuple[int, ...] | None:
-    """A TRANSPOSE's permutation, where it is constant."""
+    """Returns the permutation of a TRANSPOSE; None if the permutation is not constant."""
     value = node.in_port(1).data.get_value()
     if value is None:
         return None

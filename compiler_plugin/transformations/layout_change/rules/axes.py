@@ -39,7 +39,7 @@ def _reduced(op: Op, axes: Sequence[int]) -> Sequence[int]:
 
 
 def _gathered(op: Op, axes: Sequence[int]) -> Sequence[int] | None:
-    """A vector of indices stays in the place of the axis; one index takes it away."""
+    """Returns the axis that GATHER removes: none with a vector of indices, the axis with a single index."""
     indices = op.inputs[1]
     if indices is None or len(indices.shape) > 1 or get_builtin_option(op, "batch_dims"):
         return None

@@ -133,9 +133,9 @@ def _stated_shape(op: Op) -> Sequence[int]:
 def _regroups_alike(
     old: Sequence[int], new: Sequence[int], before: Permutation, after: Permutation
 ) -> bool:
-    """Whether a reshape joins and parts the same dimensions in both layouts, as H and W to H * W.
+    """Whether a reshape merges and splits the same dimensions in both layouts, as H and W to H * W.
 
-    Dimensions up to places where the products of both shapes are the same are a group.
+    The groups of merged dimensions end where the products of both shapes are equal.
     """
     if prod(old) != prod(new) or min(*old, *new) < 1:
         return False

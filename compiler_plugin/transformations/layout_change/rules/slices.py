@@ -103,13 +103,13 @@ class StridedSlice:
 
 
 def _have_vectors(op: Op, rank: int, vectors: Sequence[int]) -> bool:
-    """Whether inputs are there that have an element or a row for each dimension."""
+    """Whether the vector inputs exist and have an element or a row for each dimension."""
     found = [op.inputs[index] if index < len(op.inputs) else None for index in vectors]
     return all(t is not None and t.shape and known_shape(t)[0] == rank for t in found)
 
 
 def _computed(op: Op, vectors: Sequence[int]) -> int:
-    """Elements that a GATHER brings into the new order."""
+    """Returns the number of elements that GATHER ops must reorder."""
     found = [op.inputs[index] for index in vectors]
     return sum(tensor.shape[0] for tensor in found if tensor is not None and not tensor.is_constant)
 
