@@ -26,8 +26,8 @@ def write_cases(
 ) -> Iterator[dict[str, object]]:
     """Compiles each model, with a single call of the plugin's compiler for each model.
 
-    The outputs of a partition cannot be checked if the partition contains a custom op without a reference. Its
-    builtin ops are therefore also compiled as separate calls, whose outputs can be checked.
+    The outputs of a partition cannot be checked if the partition contains a custom op without a reference. The
+    builtin ops of such a partition are therefore also compiled as separate calls, whose outputs can be checked.
 
     Args:
       subject: The plugin under check, with the models to compile.
@@ -36,8 +36,8 @@ def write_cases(
       references: Custom codes of the ops for which the user gave a reference function.
 
     Yields:
-      For each model, an object `{"begin": name}`. Then, for each partition, the input of `read_case` without the
-      keys that `add_expected` adds; or an object with `source` and `why` if the partition cannot run.
+      For each model, an object `{"begin": name}`. For each partition of the model, an object for `read_case`
+      without the keys that `add_expected` adds; or an object with `source` and `why` if the partition cannot run.
     """
     for number, named in islice(enumerate(subject.models), first, None):
         yield {"begin": named.name}

@@ -48,7 +48,7 @@ class Check(Generic[Subject]):
       rule: Name of the rule in the contract.
       run: Function that runs the check. The function raises `BrokenRuleError` or a `LiteRtError` if the rule is
         broken, and `UnseenError` if the rule cannot be checked.
-        Any other exception is a bug in the check.
+        An exception of another type is a bug in the check.
       case: A few words that distinguish this check from other checks of the same rule; "" if the rule has only one
         check.
       needs: Names of rules or keys of checks that this check needs; if one of these fails, this check is skipped.
@@ -155,7 +155,8 @@ def is_named(rule: str, names: Container[str]) -> bool:
 def select(checks: Sequence[Check[Subject]], names: Sequence[str]) -> list[Check[Subject]]:
     """Selects the checks of some rules, and the checks that these checks need, in order.
 
-    Each name is a rule's name, or the part of rules' names before the dot. If there are no names, all checks are
+    Each element of `names` is a rule's name, or the part of rules' names before the dot. If there are no names,
+    all checks are
     selected.
     """
     if not names:

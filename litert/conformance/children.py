@@ -174,7 +174,7 @@ def check_end(
     """Checks that a process ends without an error after it has used the vendor's library and released all objects.
 
     The process first runs the checks of the rules in the argument's `rules`. If the process then does not end
-    well, the rule `rule` is broken. The other arguments are the same as for `run_in_children`.
+    well, the rule `rule` is broken. The arguments besides `rule` are the same as for `run_in_children`.
     """
     is_doing, last, prints = False, "", CheckPrints()
     asked = {**argument, "done": {}, "trace": "", "stopped": ""}

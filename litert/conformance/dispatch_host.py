@@ -1,6 +1,7 @@
 """The host that loads dispatch libraries for the checks: this project's host, with buffers that detect overruns.
 
-This host is stricter than the contract requires. Host memory ends directly before a protected page, and the memory
+The host of the checks is stricter than the contract requires. Host memory ends directly before a protected page,
+and the memory
 of released buffers is protected. Any access to protected memory crashes the process.
 """
 

@@ -20,7 +20,7 @@ _HALF_PAIR = re.compile("[\ud800-\udfff]")
 class JsonNode:
     """An element of a JSON document, with its path for error messages.
 
-    This class is not a frozen dataclass, because an instance of a frozen dataclass takes three times as long to
+    `JsonNode` is not a frozen dataclass, because an instance of a frozen dataclass takes three times as long to
     make, and a large file has hundreds of thousands of elements.
 
     Attributes:

@@ -67,7 +67,7 @@ _SIZE = "[1-9][0-9]*"
 def parse_shape_bounds(texts: Sequence[str]) -> dict[str, Sequence[int]]:
     """Parses the values of the flag `--shape_bounds` as `parse_shapes` does.
 
-    Each value gives the largest shape of a tensor.
+    Each value of the flag gives the largest shape of a tensor.
     """
     return parse_shapes(texts, "shape_bounds", "bound")
 
@@ -82,8 +82,9 @@ def parse_shapes(
 ) -> dict[str, Sequence[int]]:
     """Parses the values of a flag; each value gives the shape of a tensor, such as `input:1x3x300`.
 
-    Error messages call such a shape by the word `noun`. A value may contain several shapes, separated by commas,
-    as in a manifest: `input:1x3x300,other:4`. If `may_be_open` is true, the size of a dimension may be -1.
+    Error messages call such a shape by the word `noun`. A value of the flag may also contain several shapes,
+    separated by commas: `input:1x3x300,other:4`. Manifests contain values of this form. If `may_be_open` is true,
+    the size of a dimension may be -1.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, if a value is not a shape, or if two values give different shapes of the
@@ -197,7 +198,7 @@ class CompilerOptions:
       dump: Selects the files that the plugin writes for people to read.
       partition_strategy: One of `PARTITION_STRATEGIES`.
       taps: Whether the byte code keeps the names of tensors inside NPU calls, for `invoke_tapped` of the dispatch
-        table. Such byte code may be larger and slower, but computes the same results.
+        table. Byte code with tensor names may be larger and slower, but computes the same results.
       replace_ir: Files with edited IR of the vendor, by the name of the function that the plugin compiles from the
         file.
     """

@@ -15,9 +15,10 @@ class EnvironmentOptions:
       compiler_plugin_path: Directory in which compiler plugins are searched, in addition to Python entry points.
       dispatch_library_path: Directory in which dispatch tables are searched, in addition to Python entry points.
       compiler_cache_dir: Cache directory for models that are compiled when they are loaded; "" disables the cache.
-        LiteRT's environment in C++ also has this option, but the Python package `ai_edge_litert` lacks it.
+        LiteRT's environment in C++ also has this option; the Python package `ai_edge_litert` does not.
       compiler_cache_max_total_size: Largest size of the cache directory, in bytes; if the directory is larger, the
-        cache removes the least recently used models. Only LiteRT's environment in C++ also has this option.
+        cache removes the least recently used models. LiteRT's environment in C++ also has this option; the Python
+        package `ai_edge_litert` does not.
     """
 
     runtime_path: str | None = None

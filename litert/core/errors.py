@@ -21,7 +21,7 @@ class LiteRtError(RuntimeError):
     def __init__(self, status: int, what: str, where: str = "", hint: str = "") -> None:
         """Makes an error.
 
-        A vendor's code may return a number that is not a status. For such a number, the status is UNKNOWN, and the
+        If a vendor's code returns a number that is not a status, the status of the error is UNKNOWN, and the
         message contains the number.
         """
         if not isinstance(status, Status):

@@ -1,7 +1,7 @@
 """Guards mapped files: if another program shortens a mapped file, this process gets an error instead of a crash.
 
 If a program reads bytes that a mapped file has lost, the operating system sends the signal SIGBUS. In commands and
-child processes, machine code handles SIGBUS: it maps a page of zeros and sets a flag. The process checks the flag
+child processes, a handler in machine code maps a page of zeros and sets a flag. The process checks the flag
 before it returns a result or renames an output file. Programs that use the packages as a library keep their own
 signal handlers.
 """

@@ -48,7 +48,7 @@ class Goes(IntFlag):
         the opaque options of its host.
       PAYLOAD: the host writes the option into the opaque options for a plugin in C.
       MANIFEST: the manifest of the compiled file records the option if its value differs from the default. The
-        value of such an option must not contain a path.
+        value of an option in the manifest must not contain a path.
     """
 
     NOWHERE = 0
@@ -61,12 +61,11 @@ class Goes(IntFlag):
 class Flag(NamedTuple):
     """A command-line flag.
 
-    This class is a named tuple, because the class of a dataclass takes longer to make, which would slow down
-    `--help`.
+    `Flag` is a named tuple, because a dataclass takes longer to define, and would slow down `--help`.
 
     Attributes:
       name: Name of the flag, without the dashes.
-      default: Default value of the flag. Its type is the type of the flag: a switch, a number, a text, or a
+      default: Default value of the flag, which also determines the flag's type: a switch, a number, a text, or a
         sequence of texts; None stands for an optional whole number.
       help: Help text of the flag.
       choices: Allowed values of a text; empty if any text is allowed.

@@ -227,8 +227,8 @@ def _interval(size: Size, bounds: Shapes) -> tuple[int, int]:
 def _interval_of_remainder(lhs: tuple[int, int], rhs: tuple[int, int]) -> tuple[int, int]:
     """Returns the smallest and the largest remainder.
 
-    A remainder has the sign of `lhs`. Its magnitude is not greater than the magnitude of `lhs`, and less than the
-    magnitude of `rhs`.
+    A remainder has the sign of `lhs`. The magnitude of a remainder is not greater than that of `lhs`, and less
+    than that of `rhs`.
     """
     most = max(abs(rhs[0]), abs(rhs[1])) - 1
     if most < 0:

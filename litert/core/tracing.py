@@ -99,8 +99,8 @@ RECORDINGS: list[Recording] = []
 """The active recordings. A check whether this list is empty takes 10 ns, a call of `is_recording` 50 ns, and a
 call of `span` 200 ns.
 
-Code that runs often first checks whether this list is empty. Only then does the code call `is_recording`, because
-the active recording may be for another thread.
+Code that runs often calls `is_recording` only if this list is not empty; the call is necessary, because the active
+recording may be for another thread.
 """
 
 _lock = threading.Lock()
@@ -177,7 +177,7 @@ def add(one: Span) -> None:
 def add_later(make: Callable[[], Iterable[Span]]) -> Callable[[], Sequence[Span]]:
     """Adds spans that a function collects later, because the collection takes time.
 
-    The time of the collection is not measured: `make` is called when the spans are read.
+    The function `make` is called when the spans are read, so that its time is not part of the measurement.
 
     Returns:
       A function that calls `make` only once and then returns the same spans, for other readers of the spans.

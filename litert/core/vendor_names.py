@@ -16,7 +16,7 @@ STOCK_NAMES = {"Google": "google_tensor"}
 def plain_name(name: str) -> str:
     """Converts a vendor's name to the form that flags, files and directories have in common.
 
-    This form is in lower case, without `_` and `-`.
+    The result is in lower case, without `_` and `-`.
     """
     plain = _letters(name)
     return next((_letters(m) for m, s in STOCK_NAMES.items() if _letters(s) == plain), plain)

@@ -1,6 +1,6 @@
 """Writes files atomically: a file has a temporary name in the target's directory until the file is complete.
 
-This module also makes output directories and temporary directories.
+The module `atomic_file` also makes output directories and temporary directories.
 """
 
 from __future__ import annotations
@@ -61,8 +61,9 @@ def open_atomic(path: str, permissions: int | None = None) -> Iterator[int]:
     """Opens a new file for writing.
 
     When the `with` block succeeds and all bytes are on the disk, the new file replaces the old file. An error
-    leaves the old file unchanged, and no partial file. Other users get only permissions that they also have for
-    the old file and the input files. The function also removes temporary files of killed processes.
+    leaves the old file unchanged, and no partial file. The new file gives other users only permissions that they
+    also have for the old file and for the input files. The function also removes temporary files of killed
+    processes.
 
     Args:
       path: Path of the target file. If the path is a symbolic link that this user made, the link's target is

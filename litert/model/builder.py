@@ -6,8 +6,8 @@
     b.output(y)
     model = b.build()
 
-A `ModelBuilder` builds the main subgraph of a model. Its method `subgraph` returns builders of other subgraphs,
-for control flow and signatures.
+A `ModelBuilder` builds the main subgraph of a model. The method `ModelBuilder.subgraph` returns builders for
+further subgraphs, which control flow and signatures need.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class SubgraphBuilder:
         Args:
           name: Name of the tensor.
           data: An array, a number, a list, or strings. Bytes must be in the file's format, and need an element
-            type and a shape. The buffer of another constant makes both tensors share the buffer.
+            type and a shape. If `data` is the buffer of another constant, both tensors share this buffer.
           element_type: Type of the tensor's elements; by default, the type of the data.
           shape: Shape of the tensor; by default, the shape of the data.
           quantization: Quantization of the tensor's elements.
@@ -301,8 +301,8 @@ class SubgraphBuilder:
 class ModelBuilder(SubgraphBuilder):
     """Builds a model and its main subgraph; has all methods of `SubgraphBuilder`: `input`, `op`, `output`, ...
 
-    The method `subgraph` adds further subgraphs, which ops such as IF and WHILE call. This example builds a model
-    with one custom op:
+    The method `subgraph` adds further subgraphs, which ops such as IF and WHILE call. Example of a model with one
+    custom op:
 
     ```python
     from litert.model.builder import ModelBuilder

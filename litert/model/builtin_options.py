@@ -99,7 +99,8 @@ def make_builtin_options(
 def read_builtin_options(op: Op) -> Mapping[str, FlexValue]:
     """Returns a builtin op's options by their names in the schema; a vector is a tuple of numbers.
 
-    The value of an enum is returned as a number. An option that the file omits has the schema's default value.
+    The value of an enum is returned as a number. An option of the op that the file omits has the schema's default
+    value.
     """
     options = _own_options(op)
     values: dict[str, FlexValue] = {}
@@ -150,7 +151,7 @@ def _own_options(op: Op) -> Table | None:
 def set_builtin_option(op: Op, name: str, value: Any) -> None:
     """Sets an option of a builtin op, in the form that `get_builtin_option` returns, or to an enum value's number.
 
-    All other options of the op stay unchanged.
+    The op's options with other names stay unchanged.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if the option does not allow the value.

@@ -1,7 +1,7 @@
 """`STABLEHLO_COMPOSITE`: an op with a computation's name, and the index of the subgraph that defines it.
 
-Converters write this op for a function such as `odml.rms_norm`. A backend may have its own code for this function;
-other backends run the subgraph, which is called the decomposition (LiteRT:
+Converters write a composite op for a function such as `odml.rms_norm`. A backend that has its own code for the
+function need not run the op's subgraph, which is called the decomposition (LiteRT:
 `litert/cc/internal/litert_op_options.h`).
 """
 

@@ -1,8 +1,8 @@
 """Decodes and encodes a custom op's options as a FlexBuffer.
 
 The file does not say whether a custom op's options are a FlexBuffer or a C struct (`raw_options`), and the bytes
-of a C struct may end like a FlexBuffer. This module decodes options as a FlexBuffer if all of these conditions
-hold; a C struct does not fulfill all of them by chance:
+of a C struct may end like a FlexBuffer. Options are decoded as a FlexBuffer if all of the following conditions
+hold; a C struct does not fulfill all conditions by chance:
   - each offset, width, length, key and string is well-formed, and the keys of maps are sorted;
   - every other byte is a padding zero that aligns the next value;
   - the root is a map, or a vector that is not empty (too many C structs also look like a single number).

@@ -2,8 +2,8 @@
 
 The options are a FlexBuffer map `{bytecode_offset, bytecode_size, name}`. The offset and the size always take 64
 bits, so that the writer can set their values after it has laid out the file (LiteRT:
-`litert/core/dispatch_op_schema.cc`). This module writes the map without the package `flatbuffers`, because the
-package imports NumPy, and commands would start more slowly.
+`litert/core/dispatch_op_schema.cc`). The options are encoded without the package `flatbuffers`, because importing
+it imports NumPy and delays the start of commands.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The text depends only on the model's content: it contains no addresses and no file offsets. Values are numbered in
 order, and the tensors' names appear as MLIR locations. Large constants are printed as digests, and strings as
-printable ASCII. Each subgraph is printed as a function, and each op in the generic form of MLIR's dialect `tfl`.
+printable ASCII. Subgraphs are printed as functions, and ops in the generic form of MLIR's dialect `tfl`.
 """
 
 from __future__ import annotations
@@ -278,7 +278,7 @@ def attribute(value: Any) -> str:
 def table_attributes(table: Table) -> list[str]:
     """Returns a table's fields, with all scalars, because a file may omit scalars with default values.
 
-    Other fields are returned only if the table has them.
+    Fields that are not scalars are returned only if the table has them.
     """
     attributes = []
     for field in table_schema(table.type_name).fields.values():

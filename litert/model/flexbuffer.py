@@ -35,8 +35,8 @@ def read_flexbuffer(
     """Returns the root value of a FlexBuffer, which is at the end of the data.
 
     If `is_whole` is true, each byte must belong to a value, or must be a padding zero that aligns the next value.
-    Data from FlexBuffer builders fulfill this rule. The bytes of a C struct may end like a FlexBuffer, but do not
-    fulfill this rule.
+    FlexBuffer builders write only such bytes. The bytes of a C struct may end like a FlexBuffer, but contain other
+    bytes, too.
 
     Raises:
       LiteRtError: INVALID_FLATBUFFER, if the data are not a well-formed FlexBuffer; the error contains `where`.

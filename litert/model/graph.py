@@ -42,8 +42,7 @@ class OperatorCode:
 
     Attributes:
       builtin_code: Number of the builtin operator: the larger value of the schema's two fields for this number.
-      fields: Values of the schema's two fields for this number in the file: the deprecated byte, and the newer
-        int.
+      fields: Values of the schema's two fields for the operator's number: the deprecated byte, and the newer int.
     """
 
     __slots__ = ("builtin_code", "custom_code", "fields", "version")

@@ -1,4 +1,4 @@
-"""Writes the source code that kernel compilers get to files, for people to read: one file for each kernel."""
+"""Writes one file for each kernel, with the source code that the kernel compiler gets, for people to read."""
 
 from __future__ import annotations
 

@@ -2,8 +2,9 @@
 
 The counts agree with TFLite's converter (`GetArithmeticCount` in TensorFlow's `compiler/mlir/lite/ir/tfl_ops.cc`;
 examples are in `lite/tests/get-arithmetic-count.mlir`). The converter adds up all arithmetic: two for each
-multiply-accumulate, and one for each other operation. This module counts multiply-accumulates (of convolutions,
-matrix products and the like) and other operations separately. Fused activations and data movement count as zero.
+multiply-accumulate, and one for each other operation. The module `op_cost` counts multiply-accumulates (of
+convolutions, matrix products and the like) and other operations separately. Fused activations and data movement
+count as zero.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class KnownCost:
     """The total cost of several ops; unknown costs are not included.
 
     Attributes:
-      macs, operations, bytes: Sums of these numbers in `OpCost`.
+      macs, operations, bytes: Sums of the numbers with the same names in `OpCost`.
       num_unknown: Number of ops for which the arithmetic or the memory traffic is unknown.
     """
 
@@ -226,7 +227,7 @@ _ARITHMETIC = {name: count for count, names in _NAMES.items() for name in names.
 _READ_IN_PART = {
     "EMBEDDING_LOOKUP": 1, "GATHER": 0, "GATHER_ND": 0, "SLICE": 0, "STRIDED_SLICE": 0,
 }  # fmt: skip
-"""Maps ops that read from an input only as many bytes as they write to the index of this input."""
+"""For each op that reads only as many bytes from an input as the op writes: the index of the input."""
 
 
 def _count_bytes(op: Op) -> int:

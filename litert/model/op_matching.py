@@ -4,7 +4,7 @@ A file does not record where its ops come from, so this module matches ops in se
 equal ops from the start of both versions up to the first difference. The next steps match ops of the same kind
 that write tensors with the same names, ops that read the same matched tensors, and ops that write tensors for the
 same matched readers. The last step matches the remaining ops between two matched ops by kind and order, unless
-both their names and their inputs differ. Each step takes linear time.
+both their names and their inputs differ. Each step of the matching takes linear time.
 """
 
 from __future__ import annotations

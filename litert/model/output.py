@@ -2,8 +2,8 @@
 
 The file has a temporary name until it is complete. On file systems that can share blocks between files, the copy
 shares the source's blocks (as `cp --reflink` does). On other file systems, the module allocates the target's
-blocks at once and copies the data through a pipe of 1 MiB. This takes 0.6 of the time of `copy_file_range` and
-`sendfile`, which internally use a pipe of 16 pages (measured on ext4, Linux 6).
+blocks at once and copies the data through a pipe of 1 MiB. The copy through this pipe takes 0.6 of the time of
+`copy_file_range` and `sendfile`, which internally use a pipe of 16 pages (measured on ext4, Linux 6).
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Region:
       end: End of the last blob, in bytes from the end of the tables.
       prefix: Number of bytes before each blob that are reserved for the blob's size.
       has_pages: Whether blobs keep their positions modulo the page size, because the operating system's kernel
-        copies whole pages fastest. If so, the end of the tables must be a multiple of `PAGE`.
+        copies whole pages fastest; requires that the end of the tables is a multiple of `PAGE`.
     """
 
     __slots__ = ("blobs", "end", "has_pages", "places", "prefix")

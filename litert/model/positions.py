@@ -1,7 +1,7 @@
 """Updates the indices by which a file refers to subgraphs and ops, when a subgraph or op is removed or replaced.
 
-The options of an op may contain indices of other subgraphs. The metadata `model_control_dependencies` contain
-indices of ops: pairs of ops that must run in this order although no tensor requires the order. The converter
+The options of an op may contain indices of other subgraphs. The metadata `model_control_dependencies` list pairs
+of ops, by index, that must run in the order of the pair although no tensor requires this order. The converter
 writes these metadata for ops with side effects, and the interpreter reads them when it passes ops to delegates.
 The metadata are varints: a version, then a list of pairs for each subgraph (LiteRT:
 `tflite/converter/experimental/remat/metadata_util.cc`).

@@ -1,7 +1,7 @@
 """Converts the schema's table `QuantizationParameters` to the class `Quantization`, and back.
 
-A block-wise quantization in a file contains the indices of tensors. In the graph, it contains the tensors
-themselves, so that the writer can compute new indices if the graph has changed.
+A block-wise quantization in a file contains the indices of tensors. In the graph, a block-wise quantization refers
+to tensor objects, so that the writer can compute new indices if the graph has changed.
 """
 
 from __future__ import annotations

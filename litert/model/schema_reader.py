@@ -1,8 +1,8 @@
 """Reads tables, vectors, strings and data of a file according to the schema.
 
-The reader warns of content that it does not know. The function `read_metadata` reads only a model's metadata, for
-a model that another program has in memory: such a model may be truncated after the metadata, or be followed by
-unrelated bytes.
+The reader warns of content that it does not know. The function `read_metadata` reads only the metadata of a model
+that another program has in memory. The bytes of such a model may end after the metadata, or unrelated bytes may
+follow the model.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class SchemaWriter:
     def _plan(self, table: Table, offsets: tuple[int, ...]) -> tuple[int, int, int]:
         """Returns the vtable's address, the size and the alignment of a table that contains only scalars.
 
-        For other tables, the size is 0.
+        For a table with offsets, the size is 0.
         """
         slots = table_schema(table.type_name).slots
         end, alignment = 4, 4

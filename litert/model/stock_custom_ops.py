@@ -18,7 +18,7 @@ _STOCK_CUSTOM_OPS = {
 def find_not_runnable(model: Model) -> Sequence[str]:
     """Returns the names of the ops in a compiled model that neither an NPU call nor stock LiteRT's CPU runs.
 
-    If several such ops have the same name, the result contains the name for each of these ops.
+    If the result contains several ops with the same name, the name occurs several times.
     """
     return [
         op.name

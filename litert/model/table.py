@@ -47,7 +47,8 @@ def is_absent(value: Sequence[object]) -> bool:
 class Table:
     """One table of the TFLite schema, such as `Conv2DOptions`; its values do not change.
 
-    Field names are the schema's: `stride_w`. The value of a table or a union is a `Table`; the value of a vector
+    The fields have the same names as in the schema, such as `stride_w`. The value of a table or a union is a
+    `Table`; the value of a vector
     is a tuple, or a `memoryview` for a vector of bytes.
 
     Attributes:

@@ -261,7 +261,7 @@ def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
         (
             ["/dev/null", "OUT"],
             Status.INVALID_ARGUMENT,
-            "not a regular file (/dev/null). The input cannot",
+            "not a regular file (/dev/null). Write the input",
         ),
         (["FOLDER", "OUT"], Status.INVALID_ARGUMENT, "a folder, not a file"),
         (["JUNK", "OUT"], Status.INVALID_FLATBUFFER, "not a TFLite model"),

@@ -78,7 +78,7 @@ def _metrics_each(subject: DispatchSubject) -> None:
 
 
 def _with_each(check: Callable[[DispatchSubject, Case], None]) -> Callable[[DispatchSubject], None]:
-    """Makes a check of all cases, because a case does not contain whether its op has an asset."""
+    """Makes a check of all cases, because a case does not say whether its op has an asset."""
 
     def check_all(subject: DispatchSubject) -> None:
         _need_assets(subject)

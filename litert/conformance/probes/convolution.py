@@ -1,7 +1,7 @@
 """Probes of CONV_2D and DEPTHWISE_CONV_2D: padding, strides, dilation, bias, scales, zero points.
 
-Each probe tests one of these properties. In all other respects, its convolution is plain: the bias is zero, the
-scales are equal, the zero points are 0, and there is no padding.
+Each probe tests one property, and is a plain convolution in all other respects: the bias is zero, the scales are
+equal, the zero points are 0, and there is no padding.
 """
 
 from __future__ import annotations
