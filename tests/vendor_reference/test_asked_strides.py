@@ -158,10 +158,13 @@ def test_a_kernel_goes_by_the_pitches_that_its_layer_asks_for(
     [
         ("[160000,1,1600]", "strides [160000, 1, 1600] for 1x16x100x100: there must be one stride for each of 4 "
             "dimensions"),
-        ("[160000,1,1500,16]", "dimension 2 steps 1500 elements, but dimension 3 fills 1600"),
+        ("[160000,1,1500,16]", "dimension 2 has a stride of 1500 elements, but dimension 3 extends over 1600"),
         ("[160000,0,1600,16]", "each stride must be a number of elements from 1 to 2147483647"),
         ("[160000,1,1600,99999999999]", "each stride must be a number of elements from 1 to 2147483647"),
-        ("[160000,10000,100,1]", "fall in the order of dimensions [1, 2, 3], but the layout is [2, 3, 1]"),
+        (
+            "[160000,10000,100,1]",
+            "the strides decrease in the order of dimensions [1, 2, 3], but the layout is [2, 3, 1]",
+        ),
         ("[]", "expected true, false, unit, or the strides of each dimension, as [160000, 1, 1600, 16]"),
         ('["a"]', "expected true, false, unit, or the strides of each dimension"),
     ],

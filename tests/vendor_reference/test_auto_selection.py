@@ -181,7 +181,7 @@ def test_what_stays_has_numbers_in_its_reason() -> None:
     x = b.input("x", "float32", SHAPE)
     b.output(b.op("ABS", [x], [("y", "float32", SHAPE)]))
     (reason,) = select(b.build().subgraphs[0]).refused.values()
-    assert reason.startswith("the NPU is expected to gain nothing, or too little to be sure: ")
+    assert reason.startswith("no clear gain is expected on the NPU: ")
     assert "us on the NPU, as a call of its own" in reason and "us on the CPU" in reason
 
 

@@ -61,7 +61,9 @@ def test_a_builtin_layer_that_computes_floats_gets_floats() -> None:
     """
     layers = list(library_layers().values())
     assert run(before, "convert-precisions", layers) == normal(after, layers)
-    with pytest.raises(LiteRtError, match="must be FLOAT32, as convert-precisions makes them"):
+    with pytest.raises(
+        LiteRtError, match="must have type FLOAT32: run the pass convert-precisions first"
+    ):
         run(before, "lower-ie-to-iert,lower-iert-to-vpuip", layers)
 
 

@@ -121,7 +121,7 @@ def test_a_layer_in_blocks_stands_between_kernels(
     path = library(tmp_path, configuration=blocked(size))
     model = chain("AddOne", "Double", "AddOne")
     compiled, report = compile_model(tmp_path, model, {"AddOne": add_one, "Double": path})
-    assert any("2 of its tensors reordered" in note for note in report.notes)
+    assert any("2 of the op's tensors are reordered" in note for note in report.notes)
     assert np.array_equal(run(compiled, x), (2 * (x + 1) + 1).ravel())
 
 

@@ -108,11 +108,11 @@ def test_ops_of_other_types_get_functions_of_their_own() -> None:
 X = "%x = IE.Constant tensor<4xf32> = dense<1.0>"
 ONE = "tensor<4xf32> -> tensor<4xf32>"
 WRONG = {
-    "nothing declares it": (f"IE.Gone(%x) : {ONE}", "", "has no op 'Gone', and no function declares it", "2:1"),
+    "nothing declares it": (f"IE.Gone(%x) : {ONE}", "", "no op 'Gone', and no function declares the op", "2:1"),
     "a misspelt op of the library": (f"IE.Ad(%x) : {ONE}", "", "the library has no op 'Ad'", "2:1"),
-    "a function with a body": (f"IE.f(%x) : {ONE}", "func.func @f() {return}", "no function declares it", "2:1"),
+    "a function with a body": (f"IE.f(%x) : {ONE}", "func.func @f() {return}", "function declares the op", "2:1"),
     "other inputs": (f"IE.Two(%x) : {ONE}", "", "1 inputs and 1 outputs, but its function has 2 and 1", "2:1"),
-    "no output": ("IE.One(%x) : tensor<4xf32> ->", "", "a layer without outputs", "2:1"),
+    "no output": ("IE.One(%x) : tensor<4xf32> ->", "", "the layer has no outputs", "2:1"),
     "no op at all": ("IE.One", "", "expected", "3:1"),
     "MLIR's own form": ('"IE.One"(%x) : (tensor<4xf32>) -> ()', "", "not registered", "2:9"),
     "tensors on IERT": ("IERT.One(%x, %x)", X, "tensor<4xf32>, expected a memref", "2:1"),
@@ -123,7 +123,7 @@ WRONG = {
         "%s = IE.ActualShapeOf %x : tensor<4xf32> -> !shape.shape",
         "2 shapes, but its function has dynamic_inputs = [0]", "2:1"),
     "a shape in front of its tensor": (
-        "IE.One(%x) : tensor<4xf32> -> !shape.shape, tensor<4xf32>", "", "of its tensors behind", "2:14"),
+        "IE.One(%x) : tensor<4xf32> -> !shape.shape, tensor<4xf32>", "", "then the shapes of its tensors", "2:14"),
 }  # fmt: skip
 
 
@@ -151,7 +151,7 @@ def test_a_function_cannot_stand_for_an_op_of_the_library() -> None:
         }
     """
     with pytest.raises(
-        LiteRtError, match=r"'IE\.Copy' declares no op: the name belongs to an op"
+        LiteRtError, match=r"'IE\.Copy' cannot declare an op: the name belongs to an op"
     ) as error:
         read(text)
     assert error.value.where == "test.mlir:2:1"

@@ -47,13 +47,21 @@ def test_a_value_has_a_text(value: Value, define_type: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("value", "define_type", "says"),
     [
-        (2.7, "int", "2.7, but int is expected"),
-        ((1, 2.5), "int[]", "2.5, but int is expected"),
-        ((1, 2), "int", "2 values, but one int is expected"),
-        ("x", "float", "the text 'x', but float is expected"),
+        (2.7, "int", "2.7, expected int"),
+        ((1, 2.5), "int[]", "2.5, expected int"),
+        ((1, 2), "int", "2 values, expected one int"),
+        ("x", "float", "the string 'x', expected float"),
         ("a\nb", "", "which a #define cannot hold: it has '\\n'"),
-        ("a\\", "", "which a #define cannot hold: it has a comment, or a backslash at its end"),
-        ("a // b", "", "which a #define cannot hold: it has a comment, or a backslash at its end"),
+        (
+            "a\\",
+            "",
+            "which a #define cannot contain: it contains a comment, or ends with a backslash",
+        ),
+        (
+            "a // b",
+            "",
+            "which a #define cannot contain: it contains a comment, or ends with a backslash",
+        ),
         ("a /* b", "", "which a #define cannot hold: a comment has no end '*/'"),
         ("it's", "", "which a #define cannot hold: ' has no matching quote"),
     ],

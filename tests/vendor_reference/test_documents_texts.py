@@ -82,15 +82,15 @@ WRONG = {
     "an argument that is freed": (
         mend(MENDED["BINARY_LAYER_ON_BUFFERS"], {"return\n": "dealloc %input\nreturn\n"}),
         25,
-        "an argument belongs to the caller",
+        "only the caller may free an argument",
         "",
     ),
     "a value that there is not": (DECLARED + printed.INITIAL, 25, "%2 is not defined", ""),
     "an op that nobody declares": (
         mend(printed.INITIAL, {"return %2": "return %temp2"}),
         7,
-        "the library has no op 'Layer1', and no function declares it",
-        "Declare it, in front or behind: func.func private @Layer1(",
+        "the library has no op 'Layer1', and no function declares the op",
+        "Declare the op with: func.func private @Layer1(",
     ),
 }  # fmt: skip
 
@@ -105,7 +105,7 @@ def test_a_mistake_is_an_error_with_its_line(name: str) -> None:
 
 
 def test_nobody_says_how_large_the_document_s_input_is() -> None:
-    with pytest.raises(LiteRtError, match="nothing says how large argument 0 can be"):
+    with pytest.raises(LiteRtError, match="the largest size of argument 0 is unknown"):
         run(DECLARED + printed.WITH_SHAPES, "bound-shapes")
 
 

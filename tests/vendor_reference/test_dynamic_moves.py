@@ -255,15 +255,18 @@ def test_indices_of_a_run_choose_rows_of_a_table(tmp_path: Path) -> None:
     [
         (
             lambda n, x: _sliced(n, x, [(0, 0, 1), (0, 2, 1)], ANY, ANY, ANY, 12, begin_mask=1, end_mask=1),
-            "a part of fixed size of a dimension that a run tells",
+            "the slice depends on the size of a dimension, which is known only at run time",
         ),
-        (lambda n, x: n.parts("UNPACK", [x], [(ANY, ANY, 12)] * 2, num=2, axis=1), "do not tell"),
+        (
+            lambda n, x: n.parts("UNPACK", [x], [(ANY, ANY, 12)] * 2, num=2, axis=1),
+            "do not determine the shape of the result",
+        ),
         (
             lambda n, x: n.op("RESHAPE", [x, n.input("s", 3, dtype="int32")], ANY, ANY, ANY),
-            "more than one size of its result is computed",
+            "more than one size of the result is computed",
         ),
-        (lambda n, x: n.op("TILE", [x, n.input("s", 4, dtype="int32")], ANY, ANY, ANY, 12), "computed"),
-        (lambda n, x: n.op("RELU", [x], 1, 3, 3, 12), "the model gives it"),
+        (lambda n, x: n.op("TILE", [x, n.input("s", 4, dtype="int32")], ANY, ANY, ANY, 12), "multiples are not"),
+        (lambda n, x: n.op("RELU", [x], 1, 3, 3, 12), "but the model declares"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_in_words(

@@ -168,11 +168,14 @@ def _opened(n: Network, x: Tensor, shape: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda n, x: _resized(n, x, n.input("s", 2, dtype="int32")), "its size is computed outside of"),
-        (lambda n, x: _opened(n, x, n.input("s", 4, dtype="int32")), "its result is computed outside of"),
-        (lambda n, x: _opened(n, x, _shape(n, x)), "it makes [-1, -1, -1, 3], the model gives it"),
-        (lambda n, x: _opened(n, x, _pack(n, [*_sizes(n, _shape(n, x)), 5])), "the operand's times its strides"),
-        (lambda n, x: _opened(n, x, n.ints(1, 8, 9, 5)), "a run tells a size of its operand"),
+        (lambda n, x: _resized(n, x, n.input("s", 2, dtype="int32")), "the size is computed outside of"),
+        (lambda n, x: _opened(n, x, n.input("s", 4, dtype="int32")), "the result is computed outside of"),
+        (lambda n, x: _opened(n, x, _shape(n, x)), "the result has shape [-1, -1, -1, 3], but the model declares"),
+        (
+            lambda n, x: _opened(n, x, _pack(n, [*_sizes(n, _shape(n, x)), 5])),
+            "the operand's, multiplied by the stride, plus a constant",
+        ),
+        (lambda n, x: _opened(n, x, n.ints(1, 8, 9, 5)), "a size of the operand is known only at run time"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_in_words(

@@ -301,7 +301,9 @@ def test_a_kernel_that_writes_a_shape_is_refused_where_the_model_fixes_it(
     compiler.write("k.cl", ABOVE)
     layer, _ = FIXED_INPUTS["its kernel writes the shape"]
     name = compiler.write("layer.json", {"version": 1, "sources": ["k.cl"], **layer})
-    with pytest.raises(LiteRtError, match=r"writes the shape of output 0, but the model fixes it"):
+    with pytest.raises(
+        LiteRtError, match=r"writes the shape of output 0, but the model has a fixed shape there"
+    ):
         compiler(builder, {}, Found=name)
 
 
@@ -444,7 +446,7 @@ def upscale(compiler: Compiler) -> CompiledModel:
 @pytest.mark.parametrize(
     ("pattern", "result", "bounds", "reason"),
     [
-        ((-1, -1), (-1, -1), {"x": (1 << 20, 1 << 20)}, "EMU8 has 2147483648 of DDR"),
+        ((-1, -1), (-1, -1), {"x": (1 << 20, 1 << 20)}, "EMU8 has 2147483648 bytes of DDR"),
         ((-1, 3), (-1, 3), {}, "input 0 is 'x', tensor<?x3xf32>, and has no bound"),
         ((-1, 3), (-1, 4), {"x": (9, 3), "y": (9, 4)}, "does not say how the shape is found"),
         ((-1, 3), (-1, 4), {"x": (9, 3)}, "the layer of Square does not say how"),

@@ -37,19 +37,23 @@ def test_a_plan_that_shares_memory_over_time_is_taken() -> None:
             "384 bytes at 0, 384 at 0 (a.mlir:6:5, CMX of EMU8, function 'main')",
         ),
         ("@CMX[384]", "@CMX[320]", "%a and %b overlap at step 1"),
-        ("@CMX[384]", "@CMX[2097152]", "%b has 384 bytes at 2097152 of 2097152"),
-        ("@CMX[384]", "@CMX[385]", "%b has 384 bytes at 385 of 2097152, in steps of 64"),
+        ("@CMX[384]", "@CMX[2097152]", "%b has 384 bytes at offset 2097152 of 2097152"),
+        (
+            "@CMX[384]",
+            "@CMX[385]",
+            "%b has 384 bytes at offset 385 of 2097152; offsets must be multiples of 64",
+        ),
         (
             "num_shaves = 8",
             "num_shaves = 9",
-            "num_shaves is 9, EMU8 has 8 (a.mlir:5:5, task 0, function 'main')",
+            "num_shaves is 9, but EMU8 has only 8 shaves (a.mlir:5:5, task 0, function 'main')",
         ),
         (
             "VPUIP.OCL @Twice (%b)",
             "VPUIP.OCL @Thrice (%b)",
-            "no function 'Thrice' for its kernel (a.mlir:9:5, task 2",
+            "the function 'Thrice' of the task does not exist (a.mlir:9:5, task 2",
         ),
-        ("EMU8", "EMU4", "num_shaves is 8, EMU4 has 4"),
+        ("EMU8", "EMU4", "num_shaves is 8, but EMU4 has only 4 shaves"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(old: str, new: str, message: str) -> None:
@@ -59,5 +63,5 @@ def test_what_cannot_be_is_refused_by_name(old: str, new: str, message: str) -> 
 
 
 def test_a_text_of_tasks_for_another_soc_is_checked_for_that() -> None:
-    with pytest.raises(LiteRtError, match="num_shaves is 8, EMU4 has 4"):
+    with pytest.raises(LiteRtError, match="num_shaves is 8, but EMU4 has only 4 shaves"):
         transform_text(TEXT.encode(), "a.mlir", "", "EMU4")

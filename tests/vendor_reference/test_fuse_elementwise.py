@@ -171,12 +171,15 @@ def test_a_chain_has_a_greatest_length_so_that_many_layers_take_linear_time() ->
         ("a.b", "'a.b' is not an expression of 1 operands"),
         ("a + b", "'b' is not an expression of 1 operands"),
         ("make_coffee(a)", "the firmware has no operation 'make_coffee_float'"),
-        ("a < 1", "it is int, but its result is float"),
-        ("a + int(a)", "are of two types"),
+        ("a < 1", "the expression has type int, but the result has type float"),
+        ("a + int(a)", "have different types"),
         ("1 + 2", "is not an expression"),
-        ("float(int(a) + 9999999999)", "9999999999 is no int"),
+        ("float(int(a) + 9999999999)", "the number 9999999999 does not fit type int"),
         ("a" + " + a * 2" * 3000, "is "),
-        ("; ".join(f"x{i} = a + {i}" for i in range(40)) + "; a", "it needs 42 registers"),
+        (
+            "; ".join(f"x{i} = a + {i}" for i in range(40)) + "; a",
+            "the expression needs 42 registers",
+        ),
     ],
 )
 def test_an_expression_that_is_none_is_refused(expression: str, says: str) -> None:

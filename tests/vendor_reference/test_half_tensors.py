@@ -70,7 +70,7 @@ __kernel void Scale(const __global INPUT0_TYPE* x, __global OUTPUT0_TYPE* y) {
 }
 """
 BY_DEVICE = (
-    "half tensors are half in its kernel where the device has fp16 arithmetic, and float elsewhere"
+    "the kernel gets half tensors as half on devices with fp16 arithmetic, and as float on others"
 )
 X = np.array([-2, 0, 0.5, 1000, 65504, np.inf], np.float16)
 
@@ -213,7 +213,7 @@ def test_a_kernel_that_declares_halves_gets_them_on_every_device(
     np.testing.assert_array_equal(run_on(compiling, tmp_path / "c.tflite", X), expected)
     (note,) = notes_of_halves(report)
     assert note.endswith(
-        "half tensors are half in its kernel on every device, as the kernel declares half*."
+        "the kernel gets half tensors as half on every device, because the kernel declares half*."
     )
     assert [len(f.tasks) for f in read_compiled(tmp_path).functions] == [1]
 
@@ -233,7 +233,7 @@ def test_a_kernel_that_is_not_built_and_whose_text_does_not_tell_is_refused(
     tmp_path: Path, head: str, parameters: str
 ) -> None:
     write_scale(tmp_path, f"{head}__kernel void Scale({parameters}) {{}}\n")
-    with pytest.raises(LiteRtError, match="does not tell whether it declares half") as error:
+    with pytest.raises(LiteRtError, match="does not show whether it declares half") as error:
         compile_scale(tmp_path, check_kernels=False)
     assert error.value.status is Status.INVALID_ARGUMENT and "--reference_fp16" in error.value.hint
     compile_scale(tmp_path, check_kernels=False, vendor_options={"reference_fp16": "half"})

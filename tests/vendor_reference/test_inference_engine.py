@@ -152,7 +152,7 @@ def test_the_tutorials_library_runs(tmp_path: Path, standard: str) -> None:
     (note,) = [note for note in report.notes if "machine code" in note]
     assert note == (
         "MyCustomLayer runs as machine code on the host: 'implementation 1' of library 'MyCustomExtentionLib' "
-        "1.0, with 2 of its tensors reordered"
+        "1.0; 2 of the op's tensors are reordered"
     )
     assert [(a.name, a.path) for a in report.assets] == [("MyCustomLayer", str(library))]
 

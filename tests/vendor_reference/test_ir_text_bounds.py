@@ -27,10 +27,10 @@ def aliases(count: int, uses: int, sign: str = "#", body: str = "[{}]", first: s
         (MODULE.format("0 : i9223372036"), "an integer of more than 64 bits"),
         (MODULE.format("dense<0> : tensor<4xi65>"), "an integer of more than 64 bits"),
         (MODULE.format("array<i99999999: 1>"), "an integer of more than 64 bits"),
-        (MODULE.format("1.0 : f80"), "f80 is not a type of the levels"),
-        (aliases(12, 10), "aliases that stand for more than 65536 attributes"),
-        (aliases(20, 2, "!", "tuple<{}>", "i8"), "aliases that stand for more than 65536"),
-        (aliases(5, 9) + MODULE.format("[" + "#a4," * 20 + "#a4]"), "stand for more than 65536"),
+        (MODULE.format("1.0 : f80"), "the IR does not support type f80"),
+        (aliases(12, 10), "aliases that expand to more than 65536 attributes"),
+        (aliases(20, 2, "!", "tuple<{}>", "i8"), "aliases that expand to more than 65536"),
+        (aliases(5, 9) + MODULE.format("[" + "#a4," * 20 + "#a4]"), "expand to more than 65536"),
         (aliases(70, 1), "aliases nested deeper than 64"),
         (MODULE.format("[" * 65 + "]" * 65), "brackets nested deeper than 64"),
         (MODULE.format("affine_map<(a) -> (" + "(" * 99 + "a" + ")" * 99 + ")>"), "deeper than 64"),
@@ -113,6 +113,6 @@ func.func private @Op(tensor<4xf32, "odd">) -> tensor<4xf32>
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   func.return %x : tensor<4xf32>
 }"""
-    with pytest.raises(LiteRtError, match="the compiler did not make this text") as error:
+    with pytest.raises(LiteRtError, match="a pass fails on this edited IR text") as error:
         transform_text(text, "text.mlir", "lower-ie-to-iert")
     assert error.value.where == "text.mlir"

@@ -87,7 +87,7 @@ def test_another_address_space_is_refused(
     assert error.value.status is Status.INVALID_ARGUMENT and error.value.where == "k.cl, op 'K'"
     assert error.value.what == (
         f"argument 0 of kernel 'k' is declared '{shown} x', but bound to {bound.what}, "
-        f"which takes {takes}"
+        f"which needs {takes}"
     )
 
 
@@ -123,7 +123,7 @@ def test_a_half_that_is_float_for_the_kernel_alone_is_said_to_be() -> None:
         check("__global", "half*", input_0)
     assert error.value.hint == (
         "Declare the argument as float* or INPUT0_TYPE*. For a float16 tensor of the model, "
-        "--reference_fp16=float or the description makes the kernel get floats."
+        "--reference_fp16=float or the layer's description makes the kernel get floats."
     )
 
 
@@ -144,7 +144,7 @@ def test_bits_that_are_read_as_another_type_are_noted(type_name: str, bound: Bou
     assert note.startswith(
         f"k.cl, op 'K': argument 0 of kernel 'k' is declared '__global {type_name}"
     )
-    assert note.endswith("the kernel gets its bytes as they are.")
+    assert note.endswith("the kernel gets its bytes unchanged.")
 
 
 def test_a_group_larger_than_the_device_takes_is_refused() -> None:
@@ -153,7 +153,7 @@ def test_a_group_larger_than_the_device_takes_is_refused() -> None:
     with pytest.raises(LiteRtError) as error:
         check_bindings("k", kernel, made, [TENSOR, TENSOR], "k.cl, op 'K'")
     assert error.value.what == (
-        "local size [16, 8] makes 128 work items in a group of kernel 'k', but the device takes 64"
+        "local size [16, 8] makes 128 work items in a group of kernel 'k', but the device takes at most 64"
     )
     fits = task("k", [in_(), out()], [256, 2], [8, 8])
     assert check_bindings("k", kernel, fits, [TENSOR, TENSOR], "") == []
@@ -190,13 +190,13 @@ def compiled(folder: Path, text: str, element_type: str, description: str = "") 
         (
             "__global const float* x, float y", "float32", "",
             "argument 1 of kernel 'Mine' is declared 'float y', but bound to output 0, "
-            "tensor<1048576xf32>, which takes a __global or __constant pointer",
-            "Declare the argument so, ",
+            "tensor<1048576xf32>, which needs a __global or __constant pointer",
+            "Change the declaration, ",
         ),
         (
             "__global float* x, __global float* y, float n", "float32",
             '"arguments": [{"input": 0}, {"output": 0}, {"scalar": {"type": "int32", "value": 7}}]',
-            "argument 2 of kernel 'Mine' is declared 'float n', but bound to a scalar of int32, "
+            "argument 2 of kernel 'Mine' is declared 'float n', but bound to a scalar of type int32, "
             "whose type in C is int",
             "Declare the argument as int.",
         ),
@@ -204,15 +204,15 @@ def compiled(folder: Path, text: str, element_type: str, description: str = "") 
             "__global float* x, __global float* y, __global float* t", "float32",
             '"arguments": [{"input": 0}, {"output": 0}, {"local": {"type": "float32", "size": "4"}}]',
             "argument 2 of kernel 'Mine' is declared '__global float* t', but bound to local memory, "
-            "which takes a __local pointer",
-            "Declare the argument so, ",
+            "which needs a __local pointer",
+            "Change the declaration, ",
         ),
         (
             "__global float* x, __global float* y", "float32",
             '"work_sizes": {"global": ["B"], "local": ["B"]}',
             "local size [1048576] makes 1048576 work items in a group of kernel 'Mine', "
             "but the device takes ",
-            "Choose smaller",
+            "Choose a smaller",
         ),
     ],
 )  # fmt: skip

@@ -69,7 +69,7 @@ def test_a_define_without_option_and_default_is_empty_and_noted() -> None:
     found, notes = defines(custom({"a": 1}), plain("b"))
     assert found == {"N": ""}
     assert notes == [
-        "k.xml, op 'Mine': define 'N' is empty: it has no default, and the op has no option 'b'."
+        "k.xml, op 'Mine': define 'N' is empty: the define has no default, and the op has no option 'b'."
     ]
 
 
@@ -82,7 +82,8 @@ def test_options_that_are_a_c_struct_are_noted_where_a_default_stands() -> None:
     found, notes = defines(custom(b"\1\0\0\0\2\0\0\0"), plain("b", "5"))
     assert found == {"N": "5"}
     assert notes == [
-        "k.xml, op 'Mine': define 'N' has its default: the op's options are 8 bytes that are not a FlexBuffer map."
+        "k.xml, op 'Mine': define 'N' has its default value: the op's options are 8 bytes that are "
+        "not a FlexBuffer map."
     ]
 
 

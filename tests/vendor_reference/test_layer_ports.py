@@ -42,7 +42,7 @@ KERNEL = 'VPUIP.task = "OCL", VPUIP.kernel = {{title = "Half", arguments = [{}]}
         ),
         (
             KERNEL.format("{input = 0 : i64}, {output = 1 : i64}"),
-            "argument 1 of the kernel is output 1, but the layer has 1 (function 'Half')",
+            "argument 1 of the kernel is bound to output 1, but the layer has 1 (function 'Half')",
         ),
     ],
 )

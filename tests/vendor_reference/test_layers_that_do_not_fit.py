@@ -52,13 +52,13 @@ def test_the_layer_fits_as_it_is(tmp_path: Path) -> None:
 CASES = {
     "an input that the op has not": (
         'type="input" port-index="0"', 'type="input" port-index="2"',
-        "argument 0 is input 2, but the op has 2 inputs"),
+        "argument 0 is bound to input 2, but the op has 2 inputs"),
     "an output that the op has not": (
         'type="output" port-index="0"', 'type="output" port-index="3"',
-        "argument 3 is output 3, but the op has 1 output"),
+        "argument 3 is bound to output 3, but the op has 1 output"),
     "no output": (
         '<Tensor arg-index="3" type="output" port-index="0"/>', "",
-        "no argument of the kernel is output 0"),
+        "output 0 of the op is not bound to an argument"),
     "data of another name": (
         'name="weights"', 'name="biases"', "data 'biases' names no constant input"),
     "a global size that divides by zero": (
@@ -67,8 +67,8 @@ CASES = {
     "output ports numbered on from the inputs, and one too many": (
         'type="output" port-index="0"/>',
         'type="output" port-index="1"/><Tensor arg-index="4" type="output" port-index="2"/>',
-        "argument 4 is output 1, but the op has 1 output"),
-    "a global size of zero": ("X,Y", "X-3,Y", "global size [0, 2, 4]: no work item would write"),
+        "argument 4 is bound to output 1, but the op has 1 output"),
+    "a global size of zero": ("X,Y", "X-3,Y", "the global size is [0, 2, 4], so that no work item would write"),
     "a local size of zero": (
         'local="1,1', 'local="X-3,1', "local size [0, 1, 1] makes groups without a work item"),
     "a product that is too large": (
@@ -76,14 +76,14 @@ CASES = {
     "a local size that does not divide": (
         'local="1,1', 'local="2,1', "local size [2, 1, 1] does not divide global size [3, 2, 4]"),
     "sizes of an input that the op has not": (
-        "<WorkSizes", '<WorkSizes dim="input,5"', "input 5 of an op that has 2 inputs"),
+        "<WorkSizes", '<WorkSizes dim="input,5"', "input 5 does not exist: the op has 2 inputs"),
     "internal memory of an input that the op has not": (
         'size="16"', 'size="INPUT7_DIMS[0]"', "uses INPUT7_DIMS[0], but the number of inputs is 2"),
     "internal memory below zero": (
         'size="16"', 'size="1-16"', "formula '1-16' is -15, the least is 0"),
     "internal memory of no element": (
         'size="16"', 'size="INPUT0_DIMS[0]-1"',
-        "internal memory has 0 elements, by formula 'INPUT0_DIMS[0]-1'"),
+        "internal memory of size 'INPUT0_DIMS[0]-1' has 0 elements"),
 }  # fmt: skip
 
 

@@ -173,10 +173,10 @@ BAD = {
         f"%1 = IE.Convert(%0) : tensor<2x3xf32> -> tensor<2x3xf16, {TWO}>",
         "the layout changes",
     ),
-    "no outputs": ("IE.Layer1(%0) : tensor<2x3xf32> -> ", "a layer without outputs"),
+    "no outputs": ("IE.Layer1(%0) : tensor<2x3xf32> -> ", "the layer has no outputs"),
     "a constant of unknown shape": (
         "%1 = IE.Constant tensor<?xf32> = dense_resource<w>",
-        "a constant of unknown shape",
+        "the shape of a constant cannot be unknown",
     ),
     "requirements for fewer inputs": (
         "%1 = IE.CustomBinaryLayer VPUIP.OCL from %0 (%0 : tensor<2x3xf32>) -> tensor<2xf32> "
@@ -215,7 +215,7 @@ BAD = {
     ),
     "a buffer in another space than its type says": (
         "%1 = VPUIP.DeclareBuffer @DDR[0] : memref<4xf32, @CMX>",
-        "a buffer in @DDR of type memref<4xf32, @CMX>",
+        "the buffer in @DDR has type memref<4xf32, @CMX>",
     ),
     "a buffer in no space": ("%1 = VPUIP.DeclareBuffer @L2[0] : memref<4xf32>", "no memory space @L2"),
     "a buffer before the arena": ("%1 = VPUIP.DeclareBuffer @DDR[-64] : memref<4xf32>", "offset -64"),
@@ -228,7 +228,7 @@ BAD = {
     "a local size for one of two": (
         "%1 = VPUIP.DeclareBuffer @DDR[0] : memref<4xf32>\n"
         "VPUIP.OCL @K (%1) -> (%1) {global_size = array<i64: 1, 2>, local_size = array<i64: 1>}",
-        "1 local sizes for 2 global sizes",
+        "the task has 1 local sizes, but 2 global sizes",
     ),
     "no shaves": (
         "%1 = VPUIP.DeclareBuffer @DDR[0] : memref<4xf32>\n"
@@ -257,7 +257,7 @@ def test_a_verifier_says_what_is_wrong(text: str, says: str) -> None:
         ("IERT.Layer1(%0, %nowhere)", "%nowhere is not defined before its use"),
         ("IERT.Layer1(%0) {num_outputs = 2}", "num_outputs is 2 : i64, expected a number from 0 to 1"),
         ("%1 = IE.CustomBinaryLayer VPUIP.GPU from %0 () -> tensor<2xf32>", "expected VPUIP.OCL or VPUIP.CPP"),
-        ("%1 = IE.Constant i32 = dense<1>", "no constant can be of type i32"),
+        ("%1 = IE.Constant i32 = dense<1>", "a constant cannot have type i32"),
         ("%1 = IE.Constant tensor<2xf32> = dense<[1.0]>", "Shape mismatch"),
         ("%1 = IE.Layer1(%0, %0, %0) : tensor<2xi8>, tensor<2xi8> -> tensor<2xi8>", "2 operand types but had 3"),
     ],
@@ -392,7 +392,7 @@ def test_a_kernel_survives_as_attributes_and_as_text(spec: KernelSpec) -> None:
         ('{title = "k", arguments = [7]}', "VPUIP.kernel.arguments[0]: 7 is not an object"),
         ('{title = "k", arguments = [{input = -1}]}', "VPUIP.kernel.arguments[0].input: -1 is not from 0"),
         ('{title = "k", arguments = [{image = 1}]}', "none given, expected one of input, output"),
-        ('{title = "k", arguments = [{scalar = 1 : index}]}', "index is not a type of numbers"),
+        ('{title = "k", arguments = [{scalar = 1 : index}]}', "index is not a numeric type"),
         ('{title = "k", arguments = [{local = "X"}]}', "VPUIP.kernel.arguments[0]: field 'type' is missing"),
         ('{title = "k", arguments = [], sources = [["a", "b"]]}', "sources[0]: 2 elements, expected 3"),
         ('{title = "k", arguments = [], global_size = [4]}', "VPUIP.kernel.global_size[0]: 4 is not a string"),

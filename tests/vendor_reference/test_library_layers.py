@@ -62,16 +62,32 @@ def print_attributes_of(made: Attributes) -> dict[str, Attribute]:
 @pytest.mark.parametrize(
     ("op", "result", "says"),
     [
-        ("IE.Add(%a, %b)", "tensor<2x4xf32>", "it makes tensor<2x4xf32> of"),
-        ('IE.Add(%a, %b) {activation = "COS"}', "tensor<2x3xf32>", "its activation is COS"),
-        ('IE.Maximum(%a, %b) {activation = "RELU"}', "tensor<2x3xf32>", "its activation is RELU"),
+        (
+            "IE.Add(%a, %b)",
+            "tensor<2x4xf32>",
+            "the result tensor<2x4xf32> does not fit the operands",
+        ),
+        (
+            'IE.Add(%a, %b) {activation = "COS"}',
+            "tensor<2x3xf32>",
+            "fused activation COS is not supported",
+        ),
+        (
+            'IE.Maximum(%a, %b) {activation = "RELU"}',
+            "tensor<2x3xf32>",
+            "fused activation RELU is not supported",
+        ),
         ("IE.Concat(%a, %b) {axis = 7 : i64}", "tensor<2x3xf32>", "along dimension 7"),
         ("IE.Concat(%a, %b)", "tensor<2x3xf32>", "along dimension None"),
-        ("IE.Concat(%a, %b) {axis = 0 : i64}", "tensor<2x3xf32>", "it makes tensor<2x3xf32> of"),
+        (
+            "IE.Concat(%a, %b) {axis = 0 : i64}",
+            "tensor<2x3xf32>",
+            "the result tensor<2x3xf32> does not fit the operands",
+        ),
         (
             "IE.Negative(%a, %b)",
             "tensor<2x3xf32>",
-            "it has 2 inputs and 1 outputs, expected 1 and 1",
+            "the op has 2 inputs and 1 outputs, expected 1 and 1",
         ),
     ],
 )
@@ -85,20 +101,24 @@ def test_layers_that_no_kernel_does_are_no_valid_text(op: str, result: str, says
 @pytest.mark.parametrize(
     ("op", "types", "says"),
     [
-        ("IE.Transpose(%a)", "3,4 -> 4,3", "() is no permutation of 2 dimensions"),
-        ("IE.Transpose(%a) {order = array<i64: 1, 5>}", "3,4 -> 4,3", "is no permutation"),
-        ("IE.Reshape(%a)", "3,4 -> 5", "it makes tensor<5xf32> of tensor<3x4xf32>"),
-        ("IE.LeakyReLU(%a)", "3 -> 3", "its slope 'alpha' is no finite number"),
-        ("IE.Pad(%a)", "3 -> 5", "its paddings are () and ()"),
+        ("IE.Transpose(%a)", "3,4 -> 4,3", "() is not a permutation of 2 dimensions"),
+        ("IE.Transpose(%a) {order = array<i64: 1, 5>}", "3,4 -> 4,3", "is not a permutation"),
+        (
+            "IE.Reshape(%a)",
+            "3,4 -> 5",
+            "the result tensor<5xf32> does not fit the operands tensor<3x4xf32>",
+        ),
+        ("IE.LeakyReLU(%a)", "3 -> 3", "the slope 'alpha' is not a finite number"),
+        ("IE.Pad(%a)", "3 -> 5", "the paddings () and () do not fit the operand"),
         (
             "IE.Pad(%a) {before = array<i64: 1>, after = array<i64: 1>}",
             "3 -> 5",
-            "the value around it is not given",
+            "the padding value is missing",
         ),
         (
             "IE.Pad(%a) {before = array<i64: 1>, after = array<i64: 1>, value = 1.0e+300 : f64}",
             "3 -> 5",
-            "1e+300 is no FLOAT32",
+            "the padding value 1e+300 does not fit type FLOAT32",
         ),
     ],
 )

@@ -119,7 +119,9 @@ def test_computed_weights_that_are_too_large_in_panels_are_refused(name: str) ->
     inputs = [b.input(f"x{number}", "float32", shape) for number, shape in enumerate(shapes)]
     b.op(name, inputs, [b.tensor("y", "float32", result)], **options)
     reason = library_ops()[name].refusal(b.build().subgraphs[0].ops[0])
-    assert reason.startswith("its weights have 2147483648 elements with columns filled up to 16")
+    assert reason.startswith(
+        "the weights, padded to a multiple of 16 columns, have 2147483648 elements"
+    )
 
 
 def build(

@@ -134,8 +134,10 @@ def test_what_the_library_cannot_do_is_in_the_report_with_a_reason(tmp_path: Pat
     )
     ops = {op.name: op for op in apply(tmp_path, b.build()).ops}
     assert ops["ADD"].call
-    assert ops["DIV"].reason.startswith("its tensors are INT32; the library does DIV of FLOAT32")
-    assert ops["SQUARE"].reason.startswith("its tensors are INT32")
+    assert ops["DIV"].reason.startswith(
+        "the tensors have type INT32, but the library supports DIV only for FLOAT32"
+    )
+    assert ops["SQUARE"].reason.startswith("the tensors have type INT32")
 
 
 def test_a_quantized_model_is_stocks_within_one(tmp_path: Path) -> None:

@@ -264,4 +264,4 @@ def test_tensors_of_many_dimensions_are_moved() -> None:
 
 def test_a_constant_index_that_is_not_there_is_refused() -> None:
     constant, _ = gathered(numbers((3, 4)), ints(0, 3), 0, is_constant=True)
-    assert library_ops()["GATHER"].refusal(constant.op) == "its index 3 is out of bounds"
+    assert library_ops()["GATHER"].refusal(constant.op) == "the constant index 3 is out of bounds"

@@ -125,7 +125,7 @@ def test_a_new_op_has_several_results(
 
 @pytest.mark.parametrize(
     ("num_outputs", "says"),
-    [(1, "it has 1 inputs and 1 outputs, expected 1 and 2 to 3"), (2, ""), (3, "")],
+    [(1, "the op has 1 inputs and 1 outputs, expected 1 and 2 to 3"), (2, ""), (3, "")],
 )
 def test_an_op_says_how_many_results_it_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_outputs: int, says: str
@@ -147,7 +147,7 @@ def test_an_op_says_how_many_results_it_has(
         ("al", "Did you mean 'all'?"),
         ("atuo", "Did you mean 'auto'?"),
         ("non", "Did you mean 'none'?"),
-        ("ADD,auto", "'auto' must be the only word"),
+        ("ADD,auto", "'auto' cannot be combined with other names"),
         ("RELU_6", "Did you mean 'RELU6'?"),
         (" , ", "has no op names"),
         ("", "has no op names"),
@@ -181,23 +181,23 @@ Make = Callable[[ModelBuilder], Any]
 REFUSED: dict[str, tuple[Make, str]] = {
     "integers divided": (
         lambda b: b.op("DIV", [tensor(b, "int32"), tensor(b, "int32")], [output(b, "int32")]),
-        "its tensors are INT32; the library does DIV of FLOAT32, FLOAT16",
+        "the tensors have type INT32, but the library supports DIV only for FLOAT32, FLOAT16",
     ),
     "two types": (
         lambda b: b.op("ADD", [tensor(b), tensor(b, "int32")], [output(b)]),
-        "it has tensors of INT32 and FLOAT32",
+        "the tensors have types INT32 and FLOAT32, which must be equal",
     ),
     "shapes that do not fit": (
         lambda b: b.op("ADD", [tensor(b), tensor(b, shape=(3,))], [output(b)]),
-        "it makes tensor<2x3x4xf32> of tensor<2x3x4xf32> and tensor<3xf32>",
+        "the result tensor<2x3x4xf32> does not fit the operands tensor<2x3x4xf32> and tensor<3xf32>",
     ),
     "an activation of another kind": (
         lambda b: b.op("MUL", [tensor(b)] * 2, [output(b)], fused_activation_function="TANH"),
-        "its activation is TANH",
+        "fused activation TANH is not supported",
     ),
     "integers without a scale": (
         lambda b: b.op("RELU", [tensor(b, "int8")], [output(b, "int8", scale=SCALE)]),
-        "operand 0 has not one scale for its INT8",
+        "operand 0 of type INT8 does not have exactly one scale",
     ),
     "a scale that is no number": (
         lambda b: b.op(
@@ -205,19 +205,19 @@ REFUSED: dict[str, tuple[Make, str]] = {
             [tensor(b, "int8", scale=Quantization([float("nan")]))],
             [output(b, "int8", scale=SCALE)],
         ),
-        "operand 0 has not one scale",
+        "operand 0 of type INT8 does not have exactly one scale",
     ),
     "a scale that is too small": (
         lambda b: b.op(
             "TANH", [tensor(b, "int8", scale=SCALE)], [output(b, "int8", scale=Quantization([1e-45]))]
         ),
-        "its result has not one scale",
+        "the result of type INT8 does not have exactly one scale",
     ),
     "a zero point outside of the range of its type": (
         lambda b: b.op(
             "TANH", [tensor(b, "int8", scale=Quantization([0.5], [-129]))], [output(b, "int8", scale=SCALE)]
         ),
-        "operand 0 has not one scale",
+        "operand 0 of type INT8 does not have exactly one scale",
     ),
     "the greater of different scales": (
         lambda b: b.op(
@@ -228,7 +228,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
         "operand 0 and operand 1 have different scales",
     ),
     "a cast to text": (
-        lambda b: b.op("CAST", [tensor(b)], [output(b, "string")]), "it makes STRING of FLOAT32"
+        lambda b: b.op("CAST", [tensor(b)], [output(b, "string")]), "the library cannot make STRING from FLOAT32"
     ),
     "channels that are not there": (
         lambda b: b.op(
@@ -236,28 +236,28 @@ REFUSED: dict[str, tuple[Make, str]] = {
             [tensor(b, "int8", scale=Quantization([0.5] * 3, quantized_dimension=2))],
             [output(b)],
         ),
-        "its integers have 3 scales along dimension 2 of [2, 3, 4]",
+        "the library cannot use 3 scales along dimension 2 of shape [2, 3, 4]",
     ),
     "a reshape to fewer elements": (
         lambda b: b.op("RESHAPE", [tensor(b)], [output(b, shape=(5,))]),
-        "it makes tensor<5xf32> of tensor<2x3x4xf32>",
+        "the result tensor<5xf32> does not fit the operands tensor<2x3x4xf32>",
     ),
     "a reshaped constant": (
-        lambda b: b.op("RESHAPE", [ints(b, 1, 2)], [output(b, "int32", (1, 2))]), "its operand is a constant"
+        lambda b: b.op("RESHAPE", [ints(b, 1, 2)], [output(b, "int32", (1, 2))]), "the operand is a constant"
     ),
     "a computed permutation": (
         lambda b: b.op("TRANSPOSE", [tensor(b), tensor(b, "int32", (3,))], [output(b)]),
-        "its permutation is computed",
+        "the permutation is not a constant",
     ),
     "no permutation": (
         lambda b: b.op("TRANSPOSE", [tensor(b), ints(b, 0, 0, 1)], [output(b)]),
-        "(0, 0, 1) is no permutation of 3 dimensions",
+        "(0, 0, 1) is not a permutation of 3 dimensions",
     ),
     "a permutation that is cut": (
         lambda b: b.op(
             "TRANSPOSE", [tensor(b), b.constant("c", b"\x01\0\0", "int8", (3,))], [output(b)]
         ),
-        "its permutation is computed",
+        "the permutation is not a constant",
     ),
     "joined scales": (
         lambda b: b.op(
@@ -274,26 +274,26 @@ REFUSED: dict[str, tuple[Make, str]] = {
     ),
     "joined sizes": (
         lambda b: b.op("CONCATENATION", [tensor(b), tensor(b)], [output(b, shape=(2, 3, 7))], axis=2),
-        "it makes tensor<2x3x7xf32> of",
+        "the result tensor<2x3x7xf32> does not fit the operands",
     ),
     "a padding of less than nothing": (
         lambda b: b.op("PAD", [tensor(b, shape=(4,)), ints(b, -1, 2)], [output(b, shape=(5,))]),
-        "its paddings are (-1,) and (2,)",
+        "the paddings (-1,) and (2,) do not fit the operand",
     ),
     "a padding that makes another shape": (
         lambda b: b.op("PAD", [tensor(b, shape=(4,)), ints(b, 1, 2)], [output(b, shape=(9,))]),
-        "it makes tensor<9xf32> of tensor<4xf32>",
+        "the result tensor<9xf32> does not fit the operands tensor<4xf32>",
     ),
     "padding by a computed value": (
         lambda b: b.op(
             "PADV2", [tensor(b, shape=(4,)), ints(b, 1, 0), tensor(b, shape=(1,))], [output(b, shape=(5,))]
         ),
-        "its value is computed",
+        "the padding value is not one constant number",
     ),
     "three operands of two": (
-        lambda b: b.op("SUB", [tensor(b)] * 3, [output(b)]), "it has 3 inputs and 1 outputs"
+        lambda b: b.op("SUB", [tensor(b)] * 3, [output(b)]), "the op has 3 inputs and 1 outputs"
     ),
-    "no operand": (lambda b: b.op("RELU", [], [output(b)]), "it has 0 inputs"),
+    "no operand": (lambda b: b.op("RELU", [], [output(b)]), "the op has 0 inputs"),
 }  # fmt: skip
 
 

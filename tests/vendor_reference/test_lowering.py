@@ -228,15 +228,15 @@ def test_scalars_are_passed_by_value(
         (ScalarArgument(I32, Literal(0.5)), None, "0.5, but int32 is expected"),
         (ScalarArgument(I32, Literal(2**31)), None, "2147483648, but int32 is expected"),
         (ScalarArgument(I32, Literal("x")), None, "the text 'x', but int32 is expected"),
-        (ScalarArgument(I32, Literal((1, 2))), None, "a scalar argument with several values"),
+        (ScalarArgument(I32, Literal((1, 2))), None, "a scalar argument cannot have several values"),
         (ScalarArgument(I32, FlexOption("m")), {"n": 1, "mm": 2}, "no option 'm', the op has mm, n. Did you mean"),
         (ScalarArgument(I32, FlexOption("n")), {"n": {"a": 1}}, "neither numbers nor text"),
         (ScalarArgument(I32, FlexOption("n")), b"\1\0\0\0\2\0\0\0", "no FlexBuffer map. Read a C struct"),
         (ScalarArgument(I32, StructField(I32, 6)), b"\0" * 8, "is at bytes 6 to 10, but the options have 8 bytes"),
         (ScalarArgument(F32, QuantizationOf("scale", False, 0)), None, "input 0 is not quantized"),
         (ScalarArgument(F32, QuantizationOf("scale", False, 3)), None, "the op has no input 3"),
-        (TensorArgument(False, 1), None, " is input 1, but the op has 1 input."),
-        (TensorArgument(True, 1), None, " is output 1, but the op has 1 output."),
+        (TensorArgument(False, 1), None, " is bound to input 1, but the op has 1 input."),
+        (TensorArgument(True, 1), None, " is bound to output 1, but the op has 1 output."),
         (InternalArgument(F32, "X-2"), None, "formula 'X-2' is -1 where B=4, F=1, Y=1, X=1"),
     ],
 )  # fmt: skip
@@ -295,7 +295,7 @@ def test_more_between_tasks_than_ddr_is_refused() -> None:
         lower(b.build().subgraphs, layer(), soc=EMU4)
     assert error.value.status is Status.UNSUPPORTED
     assert (
-        "2147483648 bytes live between its tasks, but EMU4 has 1073741824 of DDR"
+        "the tensors between its tasks need 2147483648 bytes, but EMU4 has 1073741824 bytes of DDR"
         in error.value.what
     )
 
@@ -324,7 +324,7 @@ def test_work_sizes_that_leave_the_output_unwritten_are_refused() -> None:
 
 
 def test_an_output_that_no_argument_writes_is_refused() -> None:
-    with pytest.raises(LiteRtError, match="no argument of the kernel is output 0"):
+    with pytest.raises(LiteRtError, match="output 0 of the op is not bound to an argument"):
         lower([one_op()], layer(arguments=[X]))
 
 

@@ -62,14 +62,16 @@ def test_an_op_with_a_fused_activation_stays_unless_the_layer_reads_it() -> None
     subgraph = chain("ADD", fused_activation_function="RELU")
     (refusal,) = answers(subgraph, ADD=layer("ADD"))
     assert refusal == (
-        "it has a fused RELU, which my.xml would leave out: its kernel must compute the activation, and read "
-        "its name from the option 'fused_activation_function'"
+        "the op has a fused RELU, which my.xml would skip: the kernel must compute the activation, and read "
+        "the activation's name from the option 'fused_activation_function'"
     )
     reads = Define("ACTIVATION", FlexOption(ACTIVATION))
     assert answers(subgraph, ADD=layer("ADD", defines=[reads])) == [""]
     source = b"__kernel void ADD() { if (PARAM_fused_activation_function) {} }"
     assert answers(subgraph, ADD=layer("ADD", defines_options=True, source=source)) == [""]
-    assert answers(subgraph, ADD=layer("ADD", defines_options=True))[0].startswith("it has a fused")
+    assert answers(subgraph, ADD=layer("ADD", defines_options=True))[0].startswith(
+        "the op has a fused"
+    )
     assert answers(chain("ADD"), ADD=layer("ADD")) == [""]
 
 
@@ -85,7 +87,7 @@ def test_the_dequantize_of_a_constant_is_not_overridden() -> None:
         )
     )
     found = answers(b.build().subgraphs[0], DEQUANTIZE=layer("DEQUANTIZE"))
-    assert "ADD, which stays on the CPU" in found[0]
+    assert "ADD reads the result, and stays on the CPU" in found[0]
 
 
 def test_the_report_says_what_overriding_costs() -> None:
@@ -94,8 +96,8 @@ def test_the_report_says_what_overriding_costs() -> None:
     taken = select_ops(subgraph, layers).taken
     assert list(overriding_notes(taken, layers)) == [
         "RELU: 2 builtin ops are overridden by layer 'Mine' of my.xml. This loses the CPU's own kernels "
-        "(XNNPACK), and their fusing with ADD, TANH. 2 tensors pass between CPU and NPU for it. Override ops only "
-        "if the gain is larger than that: litert-npu benchmark measures it."
+        "(XNNPACK), and their fusing with ADD, TANH. 2 tensors pass between CPU and NPU because of this. "
+        "Override ops only if the gain is larger than that: litert-npu benchmark measures it."
     ]
 
 

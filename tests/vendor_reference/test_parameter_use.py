@@ -54,7 +54,7 @@ def test_a_layer_that_reads_all_there_is_gives_no_note() -> None:
 
 def test_a_name_in_a_comment_is_no_use() -> None:
     (note,) = notes("// N\n/* N */", op(), defines=(Define("N", Literal(1)),))
-    assert note == "k.cl: define 'N', which no source uses."
+    assert note == "k.cl: no source uses define 'N'."
 
 
 def test_an_option_that_nobody_reads_is_told() -> None:
@@ -95,11 +95,11 @@ def any_notes(shape: tuple[int, ...], text: str, file_name: str = "l.xml") -> li
 
 def test_any_format_of_a_configuration_is_told_where_openvino_has_another() -> None:
     assert any_notes((1, 2, 3, 4), "") == [
-        "l.xml, op 'Mine': format ANY of input 0, output 0 is BYXF, the model's own order. In OpenVINO's GPU "
-        "plugin it is BFYX: write BFYX if the kernel depends on it."
+        "l.xml, op 'Mine': format ANY of input 0, output 0 means BYXF, the model's own order. In OpenVINO's GPU "
+        "plugin, ANY means BFYX: write BFYX if the kernel depends on that order."
     ]
     (note,) = any_notes((1, 2, 3, 4), "x[INPUT0_PITCHES[0]]; // OUTPUT0_PITCHES")
-    assert "format ANY of output 0 is" in note
+    assert "format ANY of output 0 means" in note
     assert any_notes((2, 3, 4), "") == any_notes((1, 2, 3, 4), "", "l.json") == []
 
 

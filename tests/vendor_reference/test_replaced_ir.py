@@ -169,7 +169,7 @@ def test_a_function_without_its_twin_leaves_the_twin(tmp_path: Path) -> None:
     edit.path.write_text(text[:start] + "}\n")
     report = network.compile("edited.tflite", replace_ir={"Partition_0": str(edit.path)})
     assert byte_code(tmp_path / "edited.tflite") == byte_code(tmp_path / "out.tflite")
-    assert f"{edit.path} has no Partition_0_fp16: that function stays as it is." in report.notes
+    assert f"{edit.path} has no Partition_0_fp16: that function is not replaced." in report.notes
 
 
 @pytest.mark.parametrize(
@@ -204,10 +204,10 @@ def test_a_function_without_its_twin_leaves_the_twin(tmp_path: Path) -> None:
             "the constant 'constant_0' is ",
             "dense_resource",
         ),
-        ("import", '["Scale/scale.cl"', '["Other/scale.cl"', "which is not given", "@Scale("),
-        ("import", 'op_name = "Scale"', 'op_name = "Scales"', "which is not given", "@Scale("),
+        ("import", '["Scale/scale.cl"', '["Other/scale.cl"', "which is missing", "@Scale("),
+        ("import", 'op_name = "Scale"', 'op_name = "Scales"', "which is missing", "@Scale("),
         ("plan-memory", "@CMX[256]", "@CMX[0]", "overlap", "@CMX[0]"),
-        ("plan-memory", "num_shaves = 8", "num_shaves = 9", "EMU8 has 8", "VPUIP.OCL @Scale "),
+        ("plan-memory", "num_shaves = 8", "num_shaves = 9", "EMU8 has only 8 shaves", "VPUIP.OCL @Scale "),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_with_its_line(
@@ -317,7 +317,7 @@ def test_a_flag_that_names_no_function_and_text_is_refused(texts: list[str], mes
         (
             r"-> \(%y\)",
             "-> (%1)",
-            "the task reads %y, which no task in front of it writes",
+            "the task reads %y, which no earlier task writes",
             "@Reorder_1 ",
         ),
         (

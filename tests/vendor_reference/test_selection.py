@@ -53,7 +53,7 @@ def test_custom_ops_with_an_asset_are_taken_and_others_have_a_reason() -> None:
     b.output(b.op("LOCAL_RESPONSE_NORMALIZATION", [relu], [("norm", "float32", SHAPE)]))
     found = answers(b, "Mine")
     assert found["mine"] == ""
-    assert found["other"] == "no asset for it: give one with --npu_custom_op_info=Other,path"
+    assert found["other"] == "no asset for the op: give one with --npu_custom_op_info=Other,path"
     assert found["relu"].startswith("a builtin op; --reference_ops or an asset for it")
     assert "--reference_ops" not in found["norm"] and "an asset for it" in found["norm"]
 
@@ -76,17 +76,14 @@ def test_a_constant_that_others_read_too_stays() -> None:
         b.op("ADD", [x, shared], [("sum", "float32", SHAPE)]),
     )
     found = answers(b, "Mine")
-    assert (
-        found["shared"] == "its result is read by ADD, which stays on the CPU"
-        and found["mine"] == ""
-    )
+    assert found["shared"] == "ADD reads the result, and stays on the CPU" and found["mine"] == ""
 
 
 def test_a_constant_that_is_an_output_stays() -> None:
     b = ModelBuilder()
     shared = dequantized(b, "shared")
     b.output(custom(b, "Mine", [shared], "mine"), shared)
-    assert answers(b, "Mine")["shared"] == "its result is an output of the model"
+    assert answers(b, "Mine")["shared"] == "the result is an output of the model"
 
 
 def test_a_dequantize_of_something_computed_stays() -> None:
@@ -94,13 +91,13 @@ def test_a_dequantize_of_something_computed_stays() -> None:
     x = b.input("x", "int8", SHAPE, quantization=Quantization([0.5], [0]))
     real = b.op("DEQUANTIZE", [x], [("real", "float32", SHAPE)])
     b.output(custom(b, "Mine", [real], "mine"))
-    assert answers(b, "Mine")["real"].startswith("it dequantizes no constant")
+    assert answers(b, "Mine")["real"].startswith("the op does not dequantize a constant")
 
 
 @pytest.mark.parametrize(
     ("quantization", "says"),
     [
-        (None, "its constant has no scale"),
+        (None, "the constant has no scale"),
         (Quantization([0.5, 0.5]), "2 scales along dimension 0 of tensor<1x2x2x3xi8>"),
         (Quantization([0.5] * 3, quantized_dimension=4), "3 scales along dimension 4"),
         (Quantization([0.5], [1, 2]), "1 scales, but 2 zero points"),
@@ -141,8 +138,8 @@ def test_dynamic_shapes_stay_without_bounds() -> None:
     x = b.input("x", "float32", (1, 4), shape_signature=(-1, 4))
     b.output(b.custom("Mine", [x], [("y", "float32", (1, 4))]))
     assert answers(b, "Mine")["y"] == (
-        "input 0 is 'x', tensor<?x4xf32>, and has no bound: nothing says how large it can be; "
-        "give one with --shape_bounds=x:100x4"
+        "input 0 is 'x', tensor<?x4xf32>, and has no bound: the tensor's largest size is unknown; "
+        "give a bound with --shape_bounds=x:100x4"
     )
 
 
@@ -169,7 +166,7 @@ def test_an_input_that_is_left_out_must_not_be_read() -> None:
     b.output(custom(b, "Mine", [x, None]))
     subgraph = b.build().subgraphs[0]
     op = subgraph.ops[0]
-    assert "input 1 is left out" in select_ops(subgraph, layers("Mine")).refused[op]
+    assert "input 1 is omitted" in select_ops(subgraph, layers("Mine")).refused[op]
     bound = [TensorArgument(False, 0), TensorArgument(True, 0)]
     layer = custom_layer("Mine", "k.json", [SOURCE], arguments=bound)
     assert select_ops(subgraph, {"Mine": layer}).taken == [op]

@@ -63,7 +63,7 @@ def test_an_input_has_the_bound_that_is_given() -> None:
     graph = Graph()
     assert shape_of(graph.bounds(), graph.x) == BOUND
     without = Graph()
-    assert reason_of(without.bounds({}), without.x) == "it is an input of the model"
+    assert reason_of(without.bounds({}), without.x) == "the tensor is an input of the model"
 
 
 @pytest.mark.parametrize(
@@ -151,11 +151,17 @@ OWN = [TensorArgument(False, 0), TensorArgument(True, 0), ShapeArgument(True, 0)
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({}, "the layer of Mine does not say how its shape is found"),
-        ({"arguments": OWN}, "a kernel finds its shape, and no formula"),
-        ({"shape_kernel": ShapeKernel("calc", [CL])}, "a kernel finds its shape, and no formula"),
+        ({}, "the layer of Mine does not say how the tensor's shape is found"),
+        ({"arguments": OWN}, "a kernel finds the tensor's shape, and no formula"),
+        (
+            {"shape_kernel": ShapeKernel("calc", [CL])},
+            "a kernel finds the tensor's shape, and no formula",
+        ),
         ({"output_shapes": [formulas("X/0", "1")]}, "divides by zero"),
-        ({"output_shapes": [formulas("B")]}, "gives it 1 dimensions, but the model 2"),
+        (
+            {"output_shapes": [formulas("B")]},
+            "gives the tensor 1 dimensions, but the model declares 2",
+        ),
         ({"output_shapes": [SameShape(3)]}, "input 3, but the op has no such input"),
     ],
 )
@@ -181,5 +187,5 @@ def test_what_follows_from_an_unknown_op_is_unknown_with_the_way_there() -> None
     odd = graph.builder.op("WHERE", [graph.x], [graph.open("odd", -1, 4)])
     y = graph.builder.op("NEG", [odd], [graph.open("y", -1, 4)])
     bounds = graph.bounds()
-    assert reason_of(bounds, odd) == "WHERE makes it, from which no bound can be derived"
-    assert reason_of(bounds, y) == "NEG makes it from 'odd', which has no bound"
+    assert reason_of(bounds, odd) == "no bound can be derived for the result of WHERE"
+    assert reason_of(bounds, y) == "NEG computes the tensor from 'odd', which has no bound"

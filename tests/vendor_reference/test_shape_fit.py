@@ -14,7 +14,7 @@ from tests.vendor_reference.layers import custom_layer
 from vendor_reference.compiler.shape_rules import shapes_misfit
 from vendor_reference.custom_layers.custom_layer import CustomLayer, LayerFile
 
-GIVE = "its layer's output_shapes give output 0"
+GIVE = "the layer's output_shapes give output 0"
 
 
 def op(result: Sequence[int]) -> Op:
@@ -40,17 +40,17 @@ def formulas(*texts: str) -> list[Formula]:
 @pytest.mark.parametrize(
     ("shapes", "reason"),
     [
-        ([formulas("B", "Y*2")], f"{GIVE} 2 dimensions, but the model gives it 4"),
+        ([formulas("B", "Y*2")], f"{GIVE} 2 dimensions, but the model declares 4"),
         (
             [formulas("B", "X", "Y", "F+1")],
-            f"{GIVE} the size 5 in dimension 3, but the model gives it 4",
+            f"{GIVE} the size 5 in dimension 3, but the model declares 4",
         ),
         ([formulas("B", "X", "Y", "F/0")], f"{GIVE} no shape: formula 'F/0' divides by zero"),
         (
             [SameShape(4)],
             f"{GIVE} no shape: the output has the shape of input 4, but the op has no such input",
         ),
-        ([None, SameShape(0)], "its layer has 2 output_shapes, but the op 1 output"),
+        ([None, SameShape(0)], "the layer has 2 output_shapes, but the op has 1 output"),
     ],
     ids=["rank", "a fixed dimension", "no value", "no input", "too many"],
 )

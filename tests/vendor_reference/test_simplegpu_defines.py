@@ -127,10 +127,11 @@ def test_an_option_that_cannot_be_a_define_is_noted() -> None:
     text, notes = prelude({"a-b": 1, "nested": {"x": 1}, "note": "it's", "blob": b"\0"})
     assert "PARAM_" not in text
     assert notes == [
-        "op 'Mine': option 'a-b' becomes no define: its name cannot be part of a C name.",
-        "op 'Mine': option 'blob' becomes no define: it is neither numbers nor text.",
-        "op 'Mine': option 'nested' becomes no define: it is neither numbers nor text.",
-        "op 'Mine': option 'note' becomes no define: it is the text \"it's\", which a #define cannot hold: ' "
+        "op 'Mine': option 'a-b' becomes no define: the option's name cannot be part of a C name.",
+        "op 'Mine': option 'blob' becomes no define: the value is neither numbers nor text.",
+        "op 'Mine': option 'nested' becomes no define: the value is neither numbers nor text.",
+        "op 'Mine': option 'note' becomes no define: the value is the text \"it's\", which a #define "
+        "cannot hold: ' "
         "has no matching quote.",
     ]
 

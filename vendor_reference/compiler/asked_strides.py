@@ -1,4 +1,4 @@
-"""Finds the strides that layers of a function on IE ask for, and tensors that can have them at once."""
+"""Finds the strides that layers require in a function at level IE, and the tensors that need no copy for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vendor_reference.compiler.tensor_requirements import TensorRequirement, che
 
 @dataclass(frozen=True, slots=True)
 class StridedPort:
-    """An input or output of a layer for which the layer asks for strides."""
+    """An input or output of a layer that requires strides for this tensor."""
 
     is_output: bool
     index: int
@@ -27,12 +27,12 @@ class StridedPort:
 
 @dataclass(frozen=True, slots=True)
 class AskedStrides:
-    """The strides that the layers of a function ask for.
+    """The strides that the layers of a function require.
 
     Attributes:
       ports: Inputs and outputs with strides, by layer.
-      made_so: Tensors that only transfers write or read beside a layer, so that they need no copy
-        to get the strides.
+      made_so: Tensors that need no copy to get the required strides, because only this layer and transfers read
+        and write them.
     """
 
     ports: dict[Operation, list[StridedPort]] = field(default_factory=dict)
@@ -40,11 +40,11 @@ class AskedStrides:
 
 
 def find_asked_strides(finder: LayerFinder, block: Block, where: str) -> AskedStrides:
-    """Finds the strides that calls and custom binary layers ask for.
+    """Finds the strides that calls and custom binary layers require.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if no tensor of that shape can have the strides; UNSUPPORTED,
-        if the shape is known only at run time.
+      LiteRtError: INVALID_ARGUMENT, if no tensor of its shape can have the required strides; UNSUPPORTED, if a
+        tensor with required strides has a shape that is known only at run time.
     """
     found = AskedStrides()
     for op in block.ops:
@@ -73,7 +73,10 @@ class _Port:
 def _add(
     found: AskedStrides, op: Operation, port: _Port, others: Sequence[object], where: str
 ) -> None:
-    """Adds a tensor for which a layer asks for strides; `others` write or read the tensor."""
+    """Adds a tensor for which a layer requires strides.
+
+    `others` are the other ops that write or read the tensor.
+    """
     strides = port.asked.strides
     if isinstance(strides, bool):
         return
@@ -81,10 +84,10 @@ def _add(
     if any(isinstance(operand.type, ShapeType) for operand in op.operands):
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"a layer asks for strides {list(strides)} of a tensor whose shape is known only at "
+            f"a layer requires strides {list(strides)} of a tensor whose shape is known only at "
             "run time",
             where,
-            "Strides belong to one shape: convert the model with fixed shapes.",
+            "Strides need a fixed shape: convert the model with fixed shapes.",
         )
     found.ports.setdefault(op, []).append(StridedPort(port.is_output, port.index, strides))
     if others and all(isinstance(other, TransferOp) for other in others):
@@ -92,7 +95,7 @@ def _add(
 
 
 def lies_so(ir_type: Attribute, strides: Sequence[int]) -> bool:
-    """Returns whether a buffer has these strides in each dimension where strides matter."""
+    """Returns whether a buffer has these strides in each dimension with more than one element."""
     own, _ = element_strides(ir_type)
     sizes = zip(shape_of(ir_type), own, strides, strict=True)
     return all(size == 1 or mine == asked for size, mine, asked in sizes)

@@ -1,17 +1,17 @@
-"""`--reference_ops=auto`.
+"""`--reference_ops=auto`: runs builtin ops on the NPU if this is expected to save time.
 
-Sends builtin ops to the NPU if a gain is expected, with calls and transfers counted.
+The expected times include calls and transfers.
 
-The NPU could take all ops that its library has; the partitions of these ops are the candidates.
-Within a candidate, the order of execution is cut into runs for the NPU and runs for the CPU; one
-pass over the ops finds the cut with the shortest expected time. A run cannot lead out of itself and
-back, so a call closes no cycle. If a branch lies between the ops of another branch, the pass counts
-too many transfers; so for each candidate, its runs compete with the whole candidate and with the
-user's own layers alone. Finally, each connected group of the ops that would stay on the CPU goes to
-the NPU if a call for this group alone is expected to gain.
+The candidates are the partitions that would result if the NPU took all ops that the library supports. The
+selection splits the execution order of each candidate into consecutive groups of ops, alternately for the NPU and
+the CPU. One pass over the ops finds the split with the shortest expected time. Each group is consecutive, so no
+NPU call becomes part of a cycle. The pass counts too many transfers if the ops of two branches alternate in the
+execution order. Therefore, the selection compares the split with two alternatives: the whole candidate on the NPU,
+and only the user's own layers on the NPU. Finally, each connected group of ops that would stay on the CPU moves to
+the NPU if a call for this group alone is expected to save time.
 
-The selection takes time in proportion to the number of ops, and depends only on the model and the
-cost model.
+The time of the selection is proportional to the number of ops; the result depends only on the model and the cost
+model.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from vendor_reference.compiler.unpacked_constants import unpacked_constant
 def find_losses(
     subgraph: Subgraph, taken: Collection[Op], by_layer: Collection[Op], times: OpTimes
 ) -> dict[Op, str]:
-    """Returns the ops that the NPU could take, but that should stay on the CPU, each with the reason.
+    """Returns the ops that the NPU supports but that should stay on the CPU, each with the reason.
 
     Args:
       subgraph: Subgraph that is partitioned.
-      taken: Ops that the NPU could take, including the ops with a layer.
-      by_layer: Ops with a kernel of the user's, which always go to the NPU.
+      taken: Ops that the NPU supports, including the ops with a custom layer.
+      by_layer: Ops with a kernel of the user, which always run on the NPU.
       times: Expected times of the ops.
     """
     try:
@@ -56,10 +56,10 @@ def find_losses(
 
 
 class _Choice:
-    """Chooses which of a subgraph's ops go to the NPU.
+    """Chooses which ops of a subgraph run on the NPU.
 
     Attributes:
-      candidates: Positions of the ops that the NPU could take, ascending.
+      candidates: Positions of the ops that the NPU supports, ascending.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class _Choice:
         self._all_cpu_ns = sum(times.find(op).cpu for op in subgraph.ops)
 
     def find(self) -> set[int]:
-        """Returns the positions of the ops that go to the NPU."""
+        """Returns the positions of the ops that run on the NPU."""
         parts = self.calls(self.candidates)
         layers = {p for p in self.candidates if self._ops[p] in self._by_layer}
         runs = {p for part in parts for p in self._find_runs(part)}
@@ -96,7 +96,7 @@ class _Choice:
         return find_partitions(self._dependencies, dict.fromkeys(positions, 0))
 
     def cpu_ns(self, positions: Collection[int]) -> int:
-        """Returns the CPU's time if the ops at these positions go to the NPU."""
+        """Returns the time on the CPU if the ops at the given positions run on the NPU."""
         return self._all_cpu_ns - sum(self._times.find(self._ops[p]).cpu for p in positions)
 
     def expect(self, call: Sequence[int], cpu_ns: int) -> ExpectedTime:
@@ -108,7 +108,7 @@ class _Choice:
         return expect_call(ops.keys(), inputs, outputs.keys(), self._times, cpu_ns)
 
     def _mix(self, parts: Sequence[Sequence[int]], rivals: Sequence[Collection[int]]) -> set[int]:
-        """Returns for each candidate the positions of the rival that gains most there."""
+        """Returns, for each candidate, the positions of the alternative that saves the most time."""
         part_of = {p: number for number, part in enumerate(parts) for p in part}
         gains = [self._gains(rival, part_of) for rival in rivals]
         mixed: set[int] = set()
@@ -119,7 +119,7 @@ class _Choice:
         return mixed
 
     def _gains(self, positions: Collection[int], part_of: Mapping[int, int]) -> dict[int, float]:
-        """Returns the gains of calls against the CPU, by the candidate of each call's first op."""
+        """Returns the time that calls save compared to the CPU, by the candidate of each call's first op."""
         gains: dict[int, float] = {}
         cpu_ns = self.cpu_ns(positions)
         for call in self.calls(positions):
@@ -132,14 +132,14 @@ class _Choice:
         return sum(self._gain_ns(self.expect(call, cpu_ns)) for call in self.calls(positions))
 
     def _gain_ns(self, time: ExpectedTime) -> float:
-        """Returns a call's gain against the CPU, reduced for caution."""
+        """Returns the time that a call saves compared to the CPU, minus a safety margin."""
         return time.cpu_ns - time.npu_ns - self._times.costs.caution * time.ops_ns
 
     def _is_read_outside(self, tensor: Tensor, ops: Collection[Op]) -> bool:
         return tensor in self._outputs or any(reader not in ops for reader in tensor.readers)
 
     def _find_runs(self, part: Sequence[int]) -> Iterator[int]:
-        """Yields the positions that go to the NPU, by the cheapest cut into runs for each side."""
+        """Yields the positions of ops for the NPU, from the split with the shortest expected time."""
         inside = {self._ops[p] for p in part}
         crossing = self._crossing_ns(part, inside)
         call_ns = self._times.costs.start_ns(self._all_cpu_ns)
@@ -165,7 +165,7 @@ class _Choice:
             on_npu = if_npu if on_npu else if_cpu
 
     def _crossing_ns(self, part: Sequence[int], inside: Collection[Op]) -> list[int]:
-        """Returns the time of transfers that cross to each op of a candidate or to a later op."""
+        """Returns the time to transfer tensors across a split before each op of a candidate."""
         place = {self._ops[position]: index for index, position in enumerate(part)}
         changes = [0] * (len(part) + 1)
         for op, index in place.items():
@@ -188,7 +188,7 @@ class _Choice:
 
 
 def _operands(op: Op) -> list[Tensor]:
-    """Returns the inputs that exist only in a run: neither constants nor tensors unpacked from constants."""
+    """Returns the inputs that are neither constants nor unpacked from constants."""
     return [
         tensor
         for tensor in op.inputs
@@ -201,6 +201,6 @@ def _operands(op: Op) -> list[Tensor]:
 def _reason(time: ExpectedTime, num_ops: int) -> str:
     where = "a call of its own" if num_ops == 1 else f"a call of {num_ops} ops"
     return (
-        f"the NPU is expected to gain nothing, or too little to be sure: {time.npu_ns / 1e3:.1f} "
-        f"us on the NPU, as {where}; {time.cpu_ns / 1e3:.1f} us on the CPU"
+        f"no clear gain is expected on the NPU: {time.npu_ns / 1e3:.1f} us on the NPU, as {where}; "
+        f"{time.cpu_ns / 1e3:.1f} us on the CPU"
     )

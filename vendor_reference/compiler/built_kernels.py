@@ -1,7 +1,7 @@
-"""Remembers the results of program builds in the cache folder, from one run to the next.
+"""Caches the results of program builds in the cache folder, across runs of the compiler.
 
-The cache keeps results of builds, not programs: the device keeps those. With it, a second
-`apply_plugin` on the same kernels starts no compiler and loads no OpenCL.
+The cache holds only the results of builds; the device caches the programs. On a cache hit, `apply_plugin` neither
+starts a compiler nor loads OpenCL.
 """
 
 from __future__ import annotations
@@ -28,10 +28,7 @@ _LIMIT_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class BuiltProgram:
-    """The declaration of each kernel of a built program, by name.
-
-    And the compiler's log, which is mostly "".
-    """
+    """The kernel declarations of a built program, by kernel name, and the compiler's log."""
 
     kernels: Mapping[str, KernelSignature]
     log: str = ""
@@ -42,14 +39,14 @@ BUILT = record(BuiltProgram, kernels=SIGNATURES, log=TEXT, always=lambda _: ("lo
 
 
 def program_key(program: Program, fingerprint: str) -> str:
-    """Returns a key for a program's text, options and OpenCL; programs that build alike have equal keys."""
+    """Returns a cache key for a program's source code, build options and OpenCL driver."""
     sources = [[s.asset, s.file_name, s.sha256] for s in (*program.sources, *program.headers)]
     parts = [_FORMAT, fingerprint, program.prelude, program.build_options, sources]
     return hashlib.sha256(json.dumps([*parts, len(program.headers)]).encode()).hexdigest()
 
 
 def find_built(key: str) -> BuiltProgram | None:
-    """Returns the result that is remembered under a key; None if there is none."""
+    """Returns the cached result of a key; None if the cache does not contain the key."""
     name = f"{key}.json"
     try:
         return BUILT.read(JsonNode.parse(read_file(_PART, name), name, Status.SERIALIZATION))
@@ -58,7 +55,7 @@ def find_built(key: str) -> BuiltProgram | None:
 
 
 def remember_built(key: str, built: BuiltProgram) -> None:
-    """Stores a result; if the folder is not writable, only the next run takes longer."""
+    """Stores a result in the cache; does nothing if the cache folder is not writable."""
     data = json.dumps(BUILT.dump(built)).encode()
     try:
         keep_file(_PART, f"{key}.json", [data], _NAMES, _LIMIT_BYTES)

@@ -1,8 +1,7 @@
-"""`litert-npu opt --emit`: compiles IR text to a compiled file with one NPU call.
+"""`litert-npu opt --emit`: compiles IR text to a model file with one NPU call.
 
-The text's function is lowered from its present stage. The file's graph is one op with the
-function's inputs and outputs; the host replaces this op by the call, as it does with ops of a
-model.
+The compilation of the text's function resumes at the function's stage. The graph of the compiled file is one op
+with the function's inputs and outputs; the host replaces this op by an NPU call, like partitions of a model.
 """
 
 from __future__ import annotations
@@ -80,10 +79,7 @@ from vendor_reference.soc import get_soc_model
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The result of a text's compilation: the file is written.
-
-    `text` is the IR after the requested passes.
-    """
+    """The result of compiling IR text to a file. `text` is the IR after the requested passes."""
 
     report: Report
     text: str
@@ -102,22 +98,23 @@ def compile_text(
     function: str = "",
     inputs: Sequence[str] = (),
 ) -> Compiled:
-    """Lowers IR text and writes a compiled file.
+    """Compiles IR text and writes a compiled file.
 
     Args:
       text: IR text of any level.
-      name: Name of the text's file, for messages.
+      name: File name of the IR text, for messages.
       target: Path of the compiled file.
-      constants: Constants by the keys of the text's resources.
-      options: Assets of the text's kernels, and build options.
-      passes: Passes to run before the remaining passes of a compilation, as in `transform_text`.
-      soc_model: SoC model to compile for instead of the text's; "" to use the text's.
-      function: Name of the text's function to compile; "" for `main`, or for the only function.
-      inputs: Input files other than the text; the target must not replace any of them.
+      constants: Constants, keyed by the names of the resources in the IR text.
+      options: Build options, and the assets of the kernels in the IR text.
+      passes: Names of the passes to run first, in the format of `transform_text`; the remaining passes of a
+        compilation follow.
+      soc_model: SoC model to compile for; "" to use the SoC model of the IR text.
+      function: Name of the function to compile; "" for `main`, or for the only function of the IR text.
+      inputs: Input files other than the IR text; the compiled file must not overwrite any of them.
 
     Raises:
-      LiteRtError: The error in the text, with its line; or the same errors as `apply_plugin`. No
-        file is written then.
+      LiteRtError: The IR text has an error, and the message gives the line; or the compilation fails as in
+        `apply_plugin`. In both cases, no file is written.
     """
     start = time.perf_counter()
     models = {c.data.file.path for c in constants.values() if c.data.file is not None}
@@ -154,7 +151,7 @@ def compile_text(
 
 
 class TextPlugin(ReferencePlugin):
-    """Compiles a model of one op, which stands for a text's function."""
+    """Compiles a model whose only op represents the function of an IR text."""
 
     def __init__(
         self,
@@ -170,7 +167,7 @@ class TextPlugin(ReferencePlugin):
     def lower(self, passes: Sequence[ModulePass], constants: Mapping[str, Constant]) -> str:
         """Runs the given passes, then the remaining passes of a compilation.
 
-        Returns the text between the two.
+        Returns the IR text after the given passes.
         """
         edited, module, notes = self._edited, self._edited.ir.module, list[str]()
         job = self._job(soc_of(module).name, find_declared_half_ops(self._layers))
@@ -196,7 +193,7 @@ class TextPlugin(ReferencePlugin):
         return _make_model(functions[self._function.name], self._function)
 
     def show_tasks(self, model: Model, report: Report) -> None:
-        """Makes a report list the function's tasks in place of the op that stands for the function."""
+        """Makes a report list the function's tasks in place of the op that represents the function."""
         name = self._function.name
         tasks = self._function.tasks
         report.ops = [OpReport(0, i, task.op_name, name) for i, task in enumerate(tasks)]
@@ -234,7 +231,7 @@ _CONSTANTS = "Pass the constants.json that the dump wrote, or a .npz file, with 
 
 
 def _write_sources(edited: EditedIr, folder: str) -> list[CustomOpInfo]:
-    """Writes the kernels in a text as files, which become assets."""
+    """Writes the kernels in IR text to files, which become assets."""
     texts: dict[str, str] = {}
     infos = []
     for function in edited.functions:
@@ -263,7 +260,7 @@ def _op_name(edited: EditedIr, function: FuncOp) -> str:
 
 
 def _describe_layer(edited: EditedIr, function: FuncOp, job: Job, notes: list[str]) -> None:
-    """Adds to a layer's function the attributes from the layer's asset, except those that the text has."""
+    """Adds attributes from a layer's asset to the layer's function; attributes of the IR text take precedence."""
     name = function.sym_name.data
     calls = [op for op in edited.ir.module.walk() if _calls(op, name)]
     if not function.is_declaration or KERNEL in function.attributes or not calls:
@@ -289,8 +286,8 @@ def _describe_layer(edited: EditedIr, function: FuncOp, job: Job, notes: list[st
         {key: value for key, value in described.items() if key not in function.attributes}
     )
     if len(layers.made) > 1 and OUTPUT_SHAPES not in said:
-        what = "in the asset, a separate kernel finds the shape of a result"
-        hint = f"Declare a function for that kernel, and name the function in {OUTPUT_SHAPES}."
+        what = "a separate kernel of the asset computes the shape of a result"
+        hint = f"Declare a function for that kernel, and add the function to {OUTPUT_SHAPES}."
         raise edited.error(function, what, hint)
 
 
@@ -316,7 +313,10 @@ def _layer_types(
 
 
 def _make_model(function: FuncOp, made: Function) -> Model:
-    """Makes a model of one op; `made` is the compiler's own form of the text's `function`."""
+    """Makes a model of one op.
+
+    `made` is the function that the compiler itself makes for `function` of the IR text.
+    """
     written = written_arguments(function)
     inputs = [a for a in function.body.block.args if a not in written]
     outputs = [a for a in function.body.block.args if a in written]

@@ -1,8 +1,8 @@
-"""Locates the data of the constants in a dumped text: in the model's file, or in a file beside the dumps.
+"""Stores where the data of constants in dumped IR are: in the model file, or in a file in the dump folder.
 
-`constants.json` lists for each key a file, an offset, a type, and how the device dequantizes the
-constant. Weights stay in the model's file; constants that are in no file, because a transformation
-computed them, go to `constants.bin` beside it.
+`constants.json` lists for each constant's key the file, the offset, the type, and how the device dequantizes the
+constant. Weights stay in the model file. Constants that a transformation computed are in no file yet:
+`constants.bin`, in the folder of `constants.json`, holds their data.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from vendor_reference.executable.executable_checks import check_constant
 FILE_NAME = "constants.json"
 _COMPUTED = "constants.bin"
 _MOST_BYTES = 256 << 20
-_AGAIN = "Dump the model again, or pass a .npz file that has the constants by their keys."
+_AGAIN = "Dump the model again, or pass a .npz file with an array for the key of each constant."
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A constant: `offset` in file `file`."""
+    """A constant: The location of a constant's data: offset `offset` in file `file`."""
 
     tensor_type: RankedTensorType
     file: int
@@ -64,7 +64,7 @@ class _Table:
 
 
 def write_constants(folder: str, constants: Mapping[str, Constant]) -> None:
-    """Writes the table of a module's constants, and the data that are in no file, to an existing folder.
+    """Writes `constants.json` and `constants.bin` for the constants of a module to an existing folder.
 
     Raises:
       LiteRtError: FILE_IO, if a file cannot be written.
@@ -100,14 +100,15 @@ def write_constants(folder: str, constants: Mapping[str, Constant]) -> None:
 
 @contextmanager
 def open_constants(path: str) -> Iterator[Mapping[str, Constant]]:
-    """Opens the constants of a table that `write_constants` has written.
+    """Opens the constants that `write_constants` has written to a folder.
 
-    Their files stay open until the block ends.
+    The files of the constants stay open until the `with` block ends.
 
-    The table is not trusted: it may name only models, and the file beside it.
+    The table is not trusted: its entries may refer only to model files, and to `constants.bin` in the table's
+      folder.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the file is not such a table, or a model has changed;
+      LiteRtError: INVALID_ARGUMENT, if the file is not a table of constants, or a model file has changed;
         NOT_FOUND, if a file is missing.
     """
     text = read_input(path, _MOST_BYTES)
@@ -127,17 +128,17 @@ def open_constants(path: str) -> Iterator[Mapping[str, Constant]]:
 def constants_of_arrays(
     arrays: Mapping[str, np.ndarray[Any, Any]], where: str
 ) -> Mapping[str, Constant]:
-    """Returns arrays as constants of their types, by the same keys.
+    """Converts arrays to constants of their element types; the keys stay unchanged.
 
     Raises:
-      LiteRtError: UNSUPPORTED, for an element type that no tensor has.
+      LiteRtError: UNSUPPORTED, if no tensor can have the element type of an array.
     """
     constants: dict[str, Constant] = {}
     for key, values in arrays.items():
         try:
             element_type = ElementType.from_numpy(values.dtype)
         except (LiteRtError, KeyError, ValueError) as error:
-            what = f"array '{key}' has elements of type {values.dtype}"
+            what = f"array '{key}' has elements of type {values.dtype}, which no tensor can have"
             raise LiteRtError(Status.UNSUPPORTED, what, where) from error
         data = Blob(values.astype(values.dtype.newbyteorder("="), order="C", copy=False).tobytes())
         constants[key] = Constant(RankedTensorType.of(element_type, values.shape), data)
@@ -162,7 +163,7 @@ def _path_of(blob: Blob) -> str:
 def _open(file: _File, table: str) -> Iterator[MappedFile]:
     is_beside = file.path == _COMPUTED
     if not is_beside and not os.path.isabs(file.path):
-        what = f"the table names '{file.path}', which is not an absolute path"
+        what = f"the table refers to '{file.path}', which is not an absolute path"
         raise LiteRtError(Status.INVALID_ARGUMENT, what, table, _AGAIN)
     path = os.path.join(os.path.dirname(table), file.path)
     try:
@@ -177,7 +178,7 @@ def _open(file: _File, table: str) -> Iterator[MappedFile]:
         if is_beside:
             is_as_it_was = opened.size == file.size
         elif bytes(opened.view[4:8]) != IDENTIFIER:
-            what = f"the table names '{path}', which is not a model"
+            what = f"the table refers to '{path}', which is not a model"
             raise LiteRtError(Status.INVALID_ARGUMENT, what, table, _AGAIN)
         if not is_as_it_was:
             what = f"'{path}' has changed since the constants were dumped"

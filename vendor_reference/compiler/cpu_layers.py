@@ -1,6 +1,6 @@
-"""Chooses CPU layers for the ops of partitions.
+"""Chooses the implementations of CPU layers for the ops of partitions.
 
-Calls their libraries in a child process, where they may crash or hang.
+The libraries of CPU layers run in a child process, so that a crash or hang does no harm.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from vendor_reference.executable.cpu_op import CPU_CONFIG, CPU_OP, check_config
 def choose_cpu_layers(
     job: Job, partitions: Sequence[Subgraph], notes: list[str]
 ) -> Mapping[Op, CpuKernel]:
-    """Chooses an implementation and configuration for each op of a CPU layer whose shapes have bounds.
+    """Chooses the implementation and configuration of each op that has a CPU layer and bounds for its shapes.
 
-    Adds a sentence about each choice to `notes`, for the report.
+    Each choice adds a sentence for the report to `notes`.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, if libraries may not run; UNSUPPORTED, for an op that its
-        library cannot do; other statuses with file and reason, also if the library crashes or
-        hangs.
+      LiteRtError: INVALID_TOOL_CONFIG, if the user has not allowed libraries to run; UNSUPPORTED, if a library
+        does not support an op; other statuses, with file and reason, for other problems, for example if the
+        library crashes or hangs.
     """
     ops: dict[str, list[Op]] = {}
     shapes: dict[Tensor, tuple[int, ...]] = {}
@@ -92,7 +92,7 @@ def _ask(
             _asked_shapes(op, layer, fields["says_shapes"].boolean()),
         )
         reorders = fields["reorders"].integer(0, len(op.inputs) + len(op.outputs))
-        cost = f", with {reorders} of its tensors reordered" if reorders else ""
+        cost = f"; {reorders} of the op's tensors are reordered" if reorders else ""
         notes.append(
             f"{op.name} runs as machine code on the host: '{fields['name'].text()}' of "
             f"{about['library'].text()}{cost}"
@@ -109,7 +109,10 @@ def _patterns(op: Op) -> Mapping[str, object]:
 
 
 def _asked_shapes(op: Op, layer: CustomLayer, says_shapes: bool) -> tuple[tuple[int, ...], ...]:
-    """Returns the patterns of outputs if runs ask the library for their shapes; else an empty tuple."""
+    """Returns the shape patterns of outputs if each run asks the library for their shapes.
+
+    Otherwise an empty tuple.
+    """
     is_open = [not tensor.type.layout.is_static for tensor in op.outputs]
     if says_shapes:
         return tuple(tuple(t.type.shape) for t in op.outputs) if any(is_open) else ()
@@ -117,7 +120,7 @@ def _asked_shapes(op: Op, layer: CustomLayer, says_shapes: bool) -> tuple[tuple[
         if is_open[index] and alike_input(op, index) is None:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"output {index} is {tensor.type}, and the library has no get_output_shapes to "
+                f"output {index} is {tensor.type}, but the library has no get_output_shapes to "
                 "find its shape",
                 f"{layer.file_name}, op '{op.name}'",
             )

@@ -1,6 +1,6 @@
-"""Describes ops to the libraries of CPU layers while a model is compiled, and asks the libraries for shapes.
+"""At compile time, describes ops to the libraries of CPU layers, and asks the libraries for shapes.
 
-The libraries run in a child process, where they may crash or hang.
+The libraries run in a child process, so that a crash or hang does no harm.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _REFUSALS = (Status.INVALID_ARGUMENT, Status.UNSUPPORTED)
 def ask_library(
     layer: CustomLayer, function: str, request: Mapping[str, object]
 ) -> Iterator[JsonNode]:
-    """Asks a layer's library, in the same way as `ask`."""
+    """Sends a request to a layer's library, like `ask`."""
     (library,) = layer.sources
     named = {"op_name": layer.op_name, **request}
     return ask(function, library.data, layer.file_name, where_of(layer), named)
@@ -36,9 +36,10 @@ def where_of(layer: CustomLayer) -> str:
 
 
 def make_cpu_op(op: Op, shapes: Mapping[Tensor, Sequence[int]]) -> CpuOp:
-    """Returns the description of an op for a library; the library itself finds the layer for the op.
+    """Returns the description of an op for a library; the library chooses the layer for the op.
 
-    `shapes` are the largest shapes of the op's tensors; a dimension that does not exist is 0.
+    `shapes` holds the largest shapes of the op's tensors. For a tensor without such a shape, unknown dimensions
+    become 0.
     """
     inputs = tuple(None if tensor is None else _operand(tensor, shapes) for tensor in op.inputs)
     outputs = tuple(_operand(tensor, shapes) for tensor in op.outputs)
@@ -63,10 +64,7 @@ def _operand(tensor: Tensor, shapes: Mapping[Tensor, Sequence[int]]) -> CpuOpera
 
 
 def _options(op: Op) -> bytes:
-    """Returns a custom op's options unchanged.
-
-    A builtin op's options as a FlexBuffer map with the schema's names.
-    """
+    """Returns the options of a custom op unchanged, and the options of a builtin op as a FlexBuffer map."""
     if op.is_custom:
         return bytes(op.custom_options) if op.custom_options else b""
     from flatbuffers import flexbuffers  # type: ignore[import-untyped]  # here: it imports NumPy
@@ -75,23 +73,23 @@ def _options(op: Op) -> bytes:
 
 
 class CpuLayerShapes:
-    """The libraries' answers; each library is asked once for an op."""
+    """The shapes that libraries of CPU layers return; each library is asked once for each op."""
 
     def __init__(self, allow_native_assets: bool) -> None:
-        """Makes an object without answers; `allow_native_assets` says whether libraries may run."""
+        """Makes an empty object; `allow_native_assets` says whether libraries may run."""
         self._allow_native_assets = allow_native_assets
         self._known: dict[tuple[str, CpuOp], Sequence[tuple[int, ...] | str]] = {}
 
     def find(
         self, op: Op, layer: CustomLayer, inputs: Mapping[Tensor, Sequence[int]]
     ) -> Sequence[tuple[int, ...] | str]:
-        """Returns each output's largest shape, or the reason why there is none.
+        """Returns the largest shape of each output, or the reason why the shape is unknown.
 
-        `inputs` are the largest shapes.
+        `inputs` holds the largest shapes of the op's inputs.
 
         Raises:
-          LiteRtError: INVALID_TOOL_CONFIG, if the library may not run; or the error of a library
-            that crashes or hangs.
+          LiteRtError: INVALID_TOOL_CONFIG, if the user has not allowed the library to run; other statuses, if the
+            library crashes or hangs.
         """
         check_allowed(self._allow_native_assets, where_of(layer))
         asked = make_cpu_op(op, {t: inputs[t] for t in op.inputs if t is not None})
@@ -111,9 +109,9 @@ class CpuLayerShapes:
         except LiteRtError as error:
             if error.status not in _REFUSALS:
                 raise
-            return [(f"{layer.file_name} says that the output has no shape: {error.what}")] * len(
-                op.outputs
-            )
+            return [
+                (f"{layer.file_name} cannot compute the shape of the output: {error.what}")
+            ] * len(op.outputs)
         if answer.value is None:
             return [_alike(op, layer, index, inputs) for index in range(len(op.outputs))]
         return [
@@ -128,5 +126,5 @@ def _alike(
     same = alike_input(op, index)
     tensor = op.inputs[same.input] if same is not None else None
     if tensor is None:
-        return f"{layer.file_name} has no get_output_shapes, and no input has the output's shape"
+        return f"{layer.file_name} has no get_output_shapes, and the output's shape is not the shape of an input"
     return tuple(inputs[tensor])

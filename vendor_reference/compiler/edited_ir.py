@@ -1,7 +1,7 @@
-"""Reads IR text that people have written or edited into a compilation, and checks it line by line.
+"""Reads IR text that a person has written or edited, and checks each line, so that a compilation can use the IR.
 
-The compilation continues behind the pass that the text names as its last. It needs the constants
-that the text names, and the files of its kernels.
+The compilation continues after the last pass that the IR text lists. The compilation needs the constants that the
+text refers to, and the files of the text's kernels.
 """
 
 from __future__ import annotations
@@ -54,15 +54,14 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True, slots=True)
 class EditedIr:
-    """A function of a text, with everything that it needs from that text.
+    """A function of an IR text, with everything in the text that the function needs.
 
     Attributes:
-      name: Name of the text's file.
-      ir: The part of the text that is in use: the function, its twin, and the functions that they
-        name.
-      stage: `import`, or the last pass that the text has gone through.
+      name: File name of the IR text.
+      ir: The part of the IR text that is in use: `entry`, `twin`, and the functions that these two refer to.
+      stage: `import`, or the last pass that has run on the IR text.
       entry: Function to compile.
-      twin: Function that runs instead on devices with fp16 arithmetic; None if there is none.
+      twin: Function that replaces `entry` on devices with fp16 arithmetic; None if the text has no such function.
     """
 
     name: str
@@ -73,11 +72,11 @@ class EditedIr:
 
     @property
     def functions(self) -> Sequence[FuncOp]:
-        """Returns the functions that are in use, in order."""
+        """Returns all functions of the part of the IR text that is in use, in order."""
         return list(functions_of(self.ir.module).values())
 
     def place(self, op: Operation) -> str:
-        """Returns where an op begins, as `file:line:column`."""
+        """Returns the position of an op in the IR text, as `file:line:column`."""
         return self.ir.places.get(op, self.name)
 
     def error(self, op: Operation, what: str, hint: str = "") -> LiteRtError:
@@ -85,7 +84,7 @@ class EditedIr:
         return LiteRtError(Status.INVALID_IR_TYPE, what, self.place(op), hint)
 
     def checked(self, op: Operation, read: Callable[[], _Read]) -> _Read:
-        """Returns what `read` reads from an op; adds the op's line to its errors."""
+        """Calls `read` for an op; adds the op's line to errors."""
         try:
             return read()
         except LiteRtError as error:
@@ -95,18 +94,18 @@ class EditedIr:
 def read_edited(
     text: bytes, name: str, wanted: str, soc: SocModel | None = None, *, or_only: bool = False
 ) -> EditedIr:
-    """Reads and verifies a text, and takes one function out of it.
+    """Reads and verifies IR text, and extracts one function with all functions that it refers to.
 
     Args:
       text: IR text of any level.
-      name: Name of the text's file, for messages.
-      wanted: Name of the function; "" for `main`, or for the only function.
-      soc: SoC to compile for instead of the text's; None to use the text's.
-      or_only: Whether the only function of a text is taken whatever its name is.
+      name: File name of the IR text, for messages.
+      wanted: Name of the function to read; "" for `main`, or for the only function of the IR text.
+      soc: SoC to compile for; None to use the SoC of the IR text.
+      or_only: Whether to accept the only function of the IR text, even if its name differs.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT and INVALID_IR_TYPE, for an error in the text, with its line;
-        NOT_FOUND, if the function or pass does not exist.
+      LiteRtError: INVALID_ARGUMENT or INVALID_IR_TYPE, for an error in the IR text, with the line; NOT_FOUND, if
+        the function or pass does not exist.
     """
     ir = read_ir(text, name, make_context(list(library_layers().values())))
     check_ir(ir.module, ir.places)
@@ -131,27 +130,27 @@ def read_edited(
 
 @contextmanager
 def foreign_text(name: str) -> Iterator[None]:
-    """Returns a block in which passes work on text from outside.
+    """Makes a `with` block in which passes run on IR that was read from text.
 
-    Passes trust the compiler's own IR, but a text may hold anything.
+    Passes trust IR that the compiler made, but edited IR can be invalid in any way.
     """
     try:
         yield
     except RecursionError as error:
         raise LiteRtError(
-            Status.UNSUPPORTED, ("the text is nested too deep for a pass"), name
+            Status.UNSUPPORTED, ("the IR text is nested too deeply for a pass"), name
         ) from error
     except (LiteRtError, MemoryError):
         raise
     except Exception as error:
-        what = f"the compiler did not make this text, and a pass fails on it: {describe(error)}"
+        what = f"a pass fails on this edited IR text: {describe(error)}"
         raise LiteRtError(Status.INVALID_IR_TYPE, what, name) from error
 
 
 def check_constants(edited: EditedIr, constants: Mapping[str, Constant], hint: str) -> None:
     """Checks that the data of each constant exist and have the constant's type.
 
-    `hint` says where to get them.
+    `hint` tells the user where to get missing data.
     """
     for op in edited.ir.module.walk():
         if not isinstance(op, AnyConstantOp) or not (key := op.key()):
@@ -161,13 +160,15 @@ def check_constants(edited: EditedIr, constants: Mapping[str, Constant], hint: s
             raise edited.error(op, f"no data for the constant '{key}'", hint)
         found, wanted = _type_read(constant), ranked_type(op.output.type)
         if (found.element_type, found.shape) != (wanted.element_type, wanted.shape):
-            raise edited.error(op, f"the constant '{key}' is {found}, but is read as {wanted}")
+            raise edited.error(
+                op, f"the constant '{key}' is {found}, but the IR reads it as {wanted}"
+            )
 
 
 def settle_kernels(edited: EditedIr, layers: Mapping[str, CustomLayer]) -> None:
-    """Makes kernels name the files of this compilation.
+    """Makes kernels refer to the files of this compilation.
 
-    A kernel that names no file gets the file of its op's layer.
+    A kernel without a file gets the files of its op's layer.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if an attribute is not a valid kernel; INVALID_IR_TYPE, if a
@@ -204,7 +205,7 @@ def settle_kernels(edited: EditedIr, layers: Mapping[str, CustomLayer]) -> None:
 
 
 def drop_unused(module: ModuleOp, roots: Iterable[FuncOp]) -> None:
-    """Removes all functions from a module except `roots` and the functions that they name."""
+    """Removes all functions from a module except `roots` and the functions that these refer to."""
     functions = functions_of(module)
     kept = {root.sym_name.data for root in roots}
     waiting = list(kept)
@@ -218,9 +219,9 @@ def drop_unused(module: ModuleOp, roots: Iterable[FuncOp]) -> None:
 
 
 def _find_entry(module: ModuleOp, wanted: str, name: str, or_only: bool) -> FuncOp:
-    """Returns one of the functions with a body.
+    """Returns the function to compile, which must have a body.
 
-    Functions for devices with fp16 arithmetic belong to others.
+    Functions that replace another function on devices with fp16 arithmetic do not count.
     """
     found = {f.sym_name.data: f for f, _ in bodies(module) if read_fp16_of(f) is None}
     if wanted in found:
@@ -233,7 +234,7 @@ def _find_entry(module: ModuleOp, wanted: str, name: str, or_only: bool) -> Func
         f"no function '{wanted}' with a body" if wanted else f"{len(found)} functions with bodies"
     )
     names = ", ".join(found)
-    hint = f"It has {names}." if wanted else f"Name one of {names} with --function."
+    hint = f"It has {names}." if wanted else f"Select one of {names} with --function."
     raise LiteRtError(Status.NOT_FOUND, what, name, hint)
 
 
@@ -261,10 +262,8 @@ def _check_tasks(edited: EditedIr, function: FuncOp) -> None:
             is_buffer = isinstance(value.owner, (AllocOp, DeclareBufferOp))
             if is_buffer and value not in written:
                 name = f"%{value.name_hint}" if value.name_hint else "a buffer"
-                hint = "Put the task that writes the buffer in front."
-                raise edited.error(
-                    op, f"the task reads {name}, which no task in front of it writes", hint
-                )
+                hint = "Put the task that writes the buffer before this task."
+                raise edited.error(op, f"the task reads {name}, which no earlier task writes", hint)
         written.update(roots.get(v, v) for v in op.outputs)
 
 
@@ -286,7 +285,7 @@ def _no_asset(
 ) -> LiteRtError:
     names = [f"'{source.file_name}' of asset '{source.asset}'" for source in sources[:1]]
     where = names[0] if names else f"an asset for '{op_name}'"
-    what = f"the kernel is in {where}, which is not given"
+    what = f"the kernel is in {where}, which is missing"
     return edited.error(op, what, f"Give that file with --npu_custom_op_info={op_name},FILE.")
 
 

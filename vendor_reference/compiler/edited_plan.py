@@ -1,6 +1,6 @@
-"""Checks plans that people have edited: the offsets of buffers, and the shaves of tasks.
+"""Checks memory plans that a person has edited: the offsets of buffers, and the number of shaves of each task.
 
-The check runs before anything is made from the plan.
+The check runs before the compiler uses the plan.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ from vendor_reference.soc import SocModel
 def check_edited_plan(module: ModuleOp, places: Mapping[Operation, str]) -> None:
     """Checks the declared offsets of buffers and the number of shaves of tasks against the SoC.
 
-    `places` say where ops begin in their file.
+    `places` holds the position of each op in its file.
 
     Raises:
-      LiteRtError: INVALID_IR_TYPE, with two buffers that overlap while both are needed, a buffer
-        outside its memory, a task with too many shaves, or a task without a function;
-        INVALID_ARGUMENT, for a wrong kernel.
+      LiteRtError: INVALID_IR_TYPE, if two buffers overlap while both are in use, a buffer is outside its memory, a
+        task has too many shaves, or a task has no function; INVALID_ARGUMENT, if a kernel is invalid.
     """
     soc = soc_of(module)
     functions = functions_of(module)
@@ -38,10 +37,12 @@ def check_edited_plan(module: ModuleOp, places: Mapping[Operation, str]) -> None
         _check_places(module, function, soc, places)
         for step, op in enumerate(op for op in block.ops if isinstance(op, TaskOp)):
             if op.callee is not None and op.callee.root_reference.data not in functions:
-                what = f"there is no function '{op.callee.root_reference.data}' for its kernel"
+                what = f"the function '{op.callee.root_reference.data}' of the task does not exist"
                 raise _error(what, f"task {step}", function, places.get(op, ""))
             if op.num_shaves() > soc.shaves:
-                what = f"num_shaves is {op.num_shaves()}, {soc.name} has {soc.shaves}"
+                what = (
+                    f"num_shaves is {op.num_shaves()}, but {soc.name} has only {soc.shaves} shaves"
+                )
                 raise _error(what, f"task {step}", function, places.get(op, ""))
 
 

@@ -1,4 +1,4 @@
-"""Finds the kernel of its program that a task runs, and checks that the kernel takes the task's arguments."""
+"""Finds which kernel of a program a task runs, and checks that the kernel accepts the task's arguments."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from vendor_reference.executable.executable import Executable, KernelTask
 
 
 def entries_by_text(executable: Executable, layers: Mapping[str, CustomLayer]) -> Executable | None:
-    """Returns the executable with the kernels that the sources show; None if only a build can tell.
+    """Returns the executable with kernel names from the source code; None if only a build can find the names.
 
-    In an executable that needs a build, tasks for custom ops have "" as their entry.
+    In an executable that needs a build, the entry of each custom op's task is "".
     """
     entries: dict[str, str] = {}
     for name in {t.op_name for f in executable.functions for t in f.tasks if not t.entry}:
@@ -42,14 +42,14 @@ def entries_by_build(
     layers: Mapping[str, CustomLayer],
     notes: list[str],
 ) -> Executable:
-    """Returns the executable with the kernels of its built programs.
+    """Returns the executable with the kernel names found in the built programs.
 
-    `built` has None for programs that need fp16 arithmetic, which this device lacks; `notes` get a
-    sentence for each argument that is legal, but may be a mistake.
+    If this device lacks fp16 arithmetic, `built` has None for each program that needs fp16 arithmetic. `notes`
+    gets a sentence for each kernel argument that is legal, but may be a mistake.
 
     Raises:
-      LiteRtError: NOT_FOUND, if the kernel does not exist; INVALID_ARGUMENT, if it takes other
-        arguments or smaller groups.
+      LiteRtError: NOT_FOUND, if the kernel does not exist; INVALID_ARGUMENT, if the kernel takes other arguments,
+        or only smaller work groups.
     """
     entries: dict[str, str] = {}
     bindings = iter([bound for _, _, bound in lowered.kernel_tasks()])
@@ -70,7 +70,7 @@ def entries_by_build(
                 Status.NOT_FOUND,
                 f"no kernel '{layer.kernel.entry or layer.op_name}' in the asset, which has {has}",
                 _where(layer),
-                "Set one of these kernels as the layer's entry."
+                "Set the layer's entry to one of these kernels."
                 if layer.kernel.entry
                 else "Name the kernel like the op, or set its entry in a description (.json).",
             )
@@ -82,7 +82,7 @@ def entries_by_build(
                 f"arguments of kernel '{entry}': {len(kernel.arguments)} declared, "
                 f"{len(task.arguments)} bound",
                 _where(layer),
-                "Describe each argument of the kernel in the description."
+                "Describe each kernel argument in the layer's description."
                 if layer.kernel.arguments
                 else (
                     "The bound arguments are the op's inputs, then its outputs; a description "
@@ -96,15 +96,15 @@ def entries_by_build(
 
 
 def find_entry(layer: CustomLayer, built: BuiltProgram) -> str | None:
-    """Returns the kernel of a layer in a built program; None if the program does not have it."""
+    """Returns the name of a layer's kernel in a built program; None if the program lacks that kernel."""
     entry = layer.kernel.entry or choose_kernel(layer.op_name, list(built.kernels))
     return entry if entry in built.kernels else None
 
 
 def declared_in_text(layer: CustomLayer, prelude: str) -> Sequence[str] | None:
-    """Returns the argument types that a layer's kernel declares in its sources; see `parameters_in_text`.
+    """Returns the argument types that a layer's kernel declares in its source code; see `parameters_in_text`.
 
-    `prelude` is the text that the compiler gets in front of the sources.
+    `prelude` is the code that the compiler puts before the source code.
     """
     entry = _entry_in_text(layer)
     found = None if entry is None else parameters_in_text(prelude, _texts(layer), entry)
@@ -120,7 +120,7 @@ def _check_entry(
         has = ", ".join(sorted(kernels)) or "none"
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"no kernel '{task.entry}' for shapes; the sources have {has}",
+            f"no kernel '{task.entry}' to compute shapes; the sources have {has}",
             _where(layer),
             "Set shape_kernel to the kernel's name in the source.",
         )

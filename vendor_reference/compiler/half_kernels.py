@@ -1,6 +1,6 @@
-"""Finds kernels that declare `half*` for tensors that are float on devices without fp16 arithmetic.
+"""Finds kernels that declare a `half*` argument for a tensor.
 
-These kernels are written for halves, and get halves on every device.
+Such kernels get half tensors as half on every device, also on devices without fp16 arithmetic.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _Bound: TypeAlias = tuple[KernelTask, Sequence[BoundArgument]]
 def find_half_ops(
     lowered: Lowered, built: Sequence[BuiltProgram | None], layers: Mapping[str, CustomLayer]
 ) -> set[str]:
-    """Returns the names of the custom ops with kernels that declare `half*`.
+    """Returns the names of the custom ops whose kernels declare a `half*` argument.
 
-    `built` has None for programs that need fp16 arithmetic, which this device lacks.
+    If this device lacks fp16 arithmetic, `built` has None for each program that needs fp16 arithmetic.
     """
     found: set[str] = set()
     for (task, bound), (_, halves) in _pairs(lowered):
@@ -45,10 +45,10 @@ def find_half_ops(
 
 
 def find_half_ops_in_text(lowered: Lowered, layers: Mapping[str, CustomLayer]) -> set[str]:
-    """Same as `find_half_ops`, but without a build: the sources show the kernels of the ops.
+    """Same as `find_half_ops`, but reads the kernels' arguments from the source code instead of a build.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the text does not tell what a kernel declares.
+      LiteRtError: INVALID_ARGUMENT, if the arguments of a kernel cannot be determined from its source code.
     """
     found: set[str] = set()
     for (task, bound), (_, halves) in _pairs(lowered):
@@ -66,9 +66,9 @@ def find_half_ops_in_text(lowered: Lowered, layers: Mapping[str, CustomLayer]) -
         if "" in by_device:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                "its kernel's text does not tell whether it declares half*, and the kernel is not built",
+                "the kernel's source code does not show whether it declares half*, and the kernel is not built",
                 f"{layer.file_name}, op '{layer.op_name}'",
-                "Pass --reference_fp16=half or float, to say what half tensors are in kernels.",
+                "Pass --reference_fp16=half or float to set the type of half tensors in kernels.",
             )
         if any(map(_is_written_for_halves, declared, bound, halves)):
             found.add(task.op_name)
@@ -76,7 +76,7 @@ def find_half_ops_in_text(lowered: Lowered, layers: Mapping[str, CustomLayer]) -
 
 
 def find_packed_half_ops(lowered: Lowered, layers: Mapping[str, CustomLayer]) -> set[str]:
-    """Returns the names of custom ops whose binary layers have code for halves, but none for floats."""
+    """Returns the names of custom ops whose binary layers have code for half tensors, but none for float."""
     found: set[str] = set()
     for (task, _), (with_fp16, _) in _pairs(lowered):
         for file in layers[task.op_name].sources:
@@ -92,7 +92,7 @@ def find_packed_half_ops(lowered: Lowered, layers: Mapping[str, CustomLayer]) ->
 
 
 def find_declared_half_ops(layers: Mapping[str, CustomLayer]) -> set[str]:
-    """Returns the names of layers whose kernels declare `half*` in their compiled code or their sources."""
+    """Returns the names of layers whose kernels declare a `half*` argument, in compiled code or source code."""
     found: set[str] = set()
     for name, layer in layers.items():
         packed = {f.packed_in for f in layer.sources if f.packed_in is not None}

@@ -1,9 +1,9 @@
-"""Decides what a kernel gets for the model's half tensors if its layer asks for no type.
+"""Chooses the element type in which a kernel gets the model's half tensors if its layer requires no type.
 
-On a device with fp16 arithmetic, half tensors are half in the kernel. On other devices, a kernel
-that computes in `INPUT0_TYPE` would not build with half: there they are float, converted before and
-after the kernel. The device is not known at compile time. So a partition with such a kernel becomes
-two functions, and the device chooses one at load.
+On a device with fp16 arithmetic, the kernel gets half tensors as half. On other devices, a kernel that computes in
+`INPUT0_TYPE` would not build with half: the kernel gets half tensors as float, and the tensors are converted
+before and after the kernel. The device is not known at compile time. A partition with such a kernel therefore
+becomes two functions, and the device chooses one of them when it loads the model.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from litert.core.element_type import ElementType
 
 
 class HalfTensors(str, Enum):
-    """The values of `--reference_fp16`."""
+    """The values of the option `--reference_fp16`."""
 
     DEVICE = "device"
-    """Half on devices with fp16 arithmetic, float on other devices."""
+    """Kernels get half tensors as half on devices with fp16 arithmetic, and as float on other devices."""
     FLOAT = "float"
-    """Float on every device."""
+    """Kernels get half tensors as float on every device."""
     HALF = "half"
-    """Half on every device; devices without fp16 arithmetic have `vload_half` for them."""
+    """Kernels get half tensors as half on every device.
+
+    Without fp16 arithmetic, kernels can read half tensors with `vload_half`.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,31 +34,34 @@ class HalfPolicy:
     """The policy for half tensors in kernels.
 
     Attributes:
-      tensors: The user's choice.
-      half_ops: Names of custom ops whose kernels declare `half*`, and so get halves on every
-        device.
+      tensors: Value of `--reference_fp16`.
+      half_ops: Names of custom ops whose kernels declare a `half*` argument. These kernels get half tensors as
+        half on every device.
     """
 
     tensors: HalfTensors = HalfTensors.DEVICE
     half_ops: Collection[str] = ()
 
     def is_half(self, op_name: str, has_fp16: bool) -> bool:
-        """Returns whether an op's kernel gets half tensors as half, on a device with or without fp16."""
+        """Returns whether an op's kernel gets half tensors as half.
+
+        `has_fp16` says whether the device has fp16 arithmetic.
+        """
         if self.tensors is HalfTensors.DEVICE:
             return has_fp16 or op_name in self.half_ops
         return self.tensors is HalfTensors.HALF
 
 
 BY_DEVICE = HalfPolicy()
-"""The policy if the user makes no choice."""
+"""The policy without `--reference_fp16`."""
 
 
 def kernel_type(tensor_type: ElementType, wanted: ElementType | None, is_half: bool) -> ElementType:
-    """Returns the element type that a kernel gets for a tensor.
+    """Returns the element type in which a kernel gets a tensor.
 
-    The layer's choice, or the model's type if that is None.
-
-    Without `is_half`, the model's half tensors are float.
+    The result is `wanted`, the type that the layer requires, or the model's type if `wanted` is None. Unless
+    `is_half`
+    is true, half tensors of the model become float.
     """
     if wanted is not None:
         return wanted

@@ -1,4 +1,4 @@
-"""The settings that all partitions are compiled with, on the way from the plugin to the levels."""
+"""The settings with which the plugin compiles all partitions of a model."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from vendor_reference.soc import SocModel
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job of the compiler.
+    """The settings of a compilation.
 
     Attributes:
       soc: SoC that the executable is made for.
-      layers: Layers by custom code.
-      library: Builtin ops that the library has, by name.
+      layers: Custom layers by the custom code of their op.
+      library: Builtin ops that the NPU may run with library kernels, by name.
       bounds: Largest shapes of tensors of dynamic shape, by name.
-      halves: Policy for half tensors in kernels that ask for no type.
-      allow_native_assets: Whether layers that are machine code may run on the host.
-      taps: Whether tensors between ops keep their names.
-      edits: Files of IR text to compile functions from, by function name.
+      halves: Policy for half tensors in kernels that require no type.
+      allow_native_assets: Whether custom layers that are machine code may run on the host.
+      taps: Whether tensors between ops keep their names, so that their values can be recorded.
+      edits: Files with IR text that replace functions, by function name.
     """
 
     soc: SocModel

@@ -1,7 +1,7 @@
-"""Checks that a built kernel's arguments fit what its task binds to them, and that it takes the task's groups.
+"""Checks that a built kernel accepts the arguments and the work group size of its task.
 
-Errors are combinations that cannot be intended: a pointer for a bound number, `float*` for a tensor
-of bytes. Reading a tensor's bits as another type can be intended: this is a note.
+A combination that cannot be intended is an error: a pointer argument for a number, or `float*` for a tensor of
+  bytes. A kernel may intend to read a tensor's bits as another type, so this only produces a note.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _BITS = {
 }  # fmt: skip
 _FLOATS = ("half", "float", "double")
 _HALF_HINT = (
-    " For a float16 tensor of the model, --reference_fp16=float or the description makes the "
+    " For a float16 tensor of the model, --reference_fp16=float or the layer's description makes the "
     "kernel get floats."
 )
 _KNOWN_TYPE = re.compile(rf"({'|'.join(_BITS)})(2|3|4|8|16)?(\*?)")
 
 
 class Access(Enum):
-    """The way in which a kernel gets an argument; the words are for messages."""
+    """How a kernel gets the value of an argument; the strings are for messages."""
 
     MEMORY = "a __global or __constant pointer"
     LOCAL = "a __local pointer"
@@ -50,14 +50,15 @@ class Access(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BoundArgument:
-    """The data that a task binds to a kernel argument.
+    """Data that a task binds to a kernel argument.
 
     Attributes:
       what: Description of the data, such as `input 0, tensor<4xi8>`.
-      access: The way in which the kernel gets the data.
-      element_type: Element type; None for scratch memory, whose type is the kernel's choice.
-      is_number: Whether the description states the type, so that the numbers have no other meaning.
-      define: Name of the type in C, if there is one: `INPUT0_TYPE`.
+      access: How the kernel gets the data.
+      element_type: Element type; None for scratch memory, whose type the kernel chooses.
+      is_number: Whether the layer's description states the type, so that the kernel cannot read the bytes as
+        another type.
+      define: Name of the define for the type in C, such as `INPUT0_TYPE`; "" if there is no define.
     """
 
     what: str
@@ -74,8 +75,7 @@ def describe_argument(
 ) -> BoundArgument:
     """Describes a kernel argument, for checks and messages.
 
-    `inputs` are the op's inputs in the form that the kernel gets; None for inputs that are left
-    out.
+    `inputs` holds the types in which the kernel gets the op's inputs; None for omitted inputs.
     """
     if isinstance(argument, TensorArgument):
         tensor = (outputs if argument.is_output else inputs)[argument.index]
@@ -88,10 +88,10 @@ def describe_argument(
         what = f"the shape of {kind} {argument.index}"
         return BoundArgument(what, Access.MEMORY, ElementType.UINT32)
     if isinstance(argument, ScalarArgument):
-        what = f"a scalar of {argument.element_type.name.lower()}"
+        what = f"a scalar of type {argument.element_type.name.lower()}"
         return BoundArgument(what, Access.VALUE, argument.element_type, True)
     if isinstance(argument, ConstantArgument):
-        what = f"a constant of {argument.element_type.name.lower()}"
+        what = f"a constant of type {argument.element_type.name.lower()}"
         return BoundArgument(what, Access.MEMORY, argument.element_type, True)
     if isinstance(argument, InternalArgument):
         return BoundArgument("internal memory", Access.MEMORY)
@@ -105,13 +105,14 @@ def check_bindings(
     bindings: Sequence[BoundArgument],
     where: str,
 ) -> list[str]:
-    """Compares a built kernel with its task, which binds as many arguments as the kernel has.
+    """Checks the arguments of a built kernel against its task, which binds the same number of arguments.
 
     Returns:
-      Sentences about combinations that are legal, but may be mistakes.
+      Sentences about arguments that are legal, but may be mistakes.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, with the name of the argument.
+      LiteRtError: INVALID_ARGUMENT, if a kernel argument does not fit the bound data; the message names the
+        argument.
     """
     notes = []
     for index, (argument, binding) in enumerate(zip(kernel.arguments, bindings, strict=True)):
@@ -124,9 +125,9 @@ def check_bindings(
         if not _is_reached(argument, binding.access):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{declared}, which takes {binding.access.value}",
+                f"{declared}, which needs {binding.access.value}",
                 where,
-                "Declare the argument so, or bind arguments in the kernel's order: inputs, then "
+                "Change the declaration, or bind the arguments in the kernel's order: inputs, then "
                 "outputs, or as a description (.json) says.",
             )
         mismatch = _find_mismatch(argument, binding)
@@ -142,7 +143,7 @@ def check_bindings(
                     what = f"{declared} in the kernel, whose type in C is {c_type}"
                     hint += _HALF_HINT
                 raise LiteRtError(Status.INVALID_ARGUMENT, what, where, hint)
-            notes.append(f"{where}: {what}: the kernel gets its bytes as they are.")
+            notes.append(f"{where}: {what}: the kernel gets its bytes unchanged.")
     _check_group(entry, kernel, task, where)
     return notes
 
@@ -153,9 +154,9 @@ def _check_group(entry: str, kernel: KernelSignature, task: KernelTask, where: s
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             f"local size {list(task.local_size or ())} makes {items} work items in a group of "
-            f"kernel '{entry}', but the device takes {kernel.max_group_size}",
+            f"kernel '{entry}', but the device takes at most {kernel.max_group_size}",
             where,
-            "Choose smaller local sizes, or none.",
+            "Choose a smaller local size, or omit the local size.",
         )
 
 

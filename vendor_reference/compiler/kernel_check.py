@@ -1,8 +1,8 @@
-"""Builds an executable's programs once at compile time, so that errors of kernels show in the compilation.
+"""Builds the programs of an executable at compile time, so that the compilation reports build errors of kernels.
 
 The OpenCL compiler runs in a child process, in a sandbox: a kernel can crash or hang the compiler,
-or make it read files. Earlier builds with the same OpenCL are remembered and not repeated; the
-device finds the programs, too.
+or make it read files. The results and programs of builds with the same OpenCL are cached; the device uses this
+cache, too.
 """
 
 from __future__ import annotations
@@ -30,27 +30,26 @@ from vendor_reference.executable.executable import Executable, Program
 if TYPE_CHECKING:
     from vendor_reference.programs.program_cache import CompiledProgram
 
-_HINT = "--nocheck_kernels only moves the build to the device."
+_HINT = "With --nocheck_kernels, only the device builds the kernels, when it loads the model."
 _LACKS_FP16_HINT = (
-    "This build is for devices without fp16 arithmetic, where half tensors are float; "
-    "--reference_fp16=half is for kernels that take only halves."
+    "This build is for devices without fp16 arithmetic, where kernels get half tensors as float; "
+    "use --reference_fp16=half for kernels that take only half tensors."
 )
 
 
 def build_programs(
     executable: Executable, assets: Mapping[str, bytes], timeout_s: float | None = None
 ) -> Sequence[BuiltProgram | None]:
-    """Returns the build results of an executable's programs.
+    """Builds the programs of an executable, and returns the results.
 
-    None for programs that need fp16 arithmetic if the device lacks it.
+    If this device lacks fp16 arithmetic, the result of each program that needs it is None.
 
-    The executable's functions say which programs are for which devices. Assets are keyed by the
-    names that programs give their files. The default time limit is longer than any honest build
-    takes, even on a busy machine.
+    The functions of the executable say for which devices a program is. The keys of `assets` are the file names
+    that programs use. The default time limit exceeds the time of any normal build, even on a busy machine.
 
     Raises:
-      LiteRtError: COMPILATION, with the build's log, or the fate of the compiler; NOT_FOUND, if no
-        OpenCL driver works on this machine.
+      LiteRtError: COMPILATION, with the build log, if a build fails, or the compiler crashes or hangs; NOT_FOUND,
+        if no OpenCL driver works on this machine.
     """
     device = choose_device()
     fingerprint = device.fingerprint
@@ -131,9 +130,9 @@ def _next(builds: Iterator[CompiledProgram], lacks_fp16: bool) -> CompiledProgra
 
 
 def _binary_layer_of(program: Program, assets: Mapping[str, bytes]) -> str:
-    """Returns the digest of the binary layer that contains a program, which may lack its source.
+    """Returns the digest of the binary layer that contains a program; the layer may lack the source code.
 
-    "" if there is none.
+    Returns "" for other programs.
     """
     for source in program.sources:
         if is_binary_layer(assets[source.asset]):

@@ -1,4 +1,4 @@
-"""`--dump_kernels`: writes each custom kernel as the OpenCL compiler gets it."""
+"""`--dump_kernels`: writes the complete source code of each custom kernel that the OpenCL compiler gets."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ def dump_kernels(
     titles: Sequence[str],
     read: Callable[[Source], memoryview],
 ) -> str:
-    """Writes a file for each program of a custom layer, and returns a sentence that says so.
+    """Writes a file for each program of a custom layer, and returns a sentence for the report.
 
-    `titles`, such as `Layer relu1 using Custom Layer ReLU`, belong to the programs with sources, in
-    order; `read` returns a source's bytes. Programs that depend on shapes are written for the
-    largest shapes.
+    `titles`, such as `Layer relu1 using Custom Layer ReLU`, are the titles of the programs with source code, in
+    order; `read` returns the bytes of a source file. For a program that depends on shapes, the file has the source
+    code for the largest shapes.
 
     Raises:
-      LiteRtError: FILE_IO, if a file cannot be written; INVALID_ARGUMENT, for a source that is not
-        text.
+      LiteRtError: FILE_IO, if a file cannot be written; INVALID_ARGUMENT, if a source file is not text.
     """
     custom = [program for program in programs if program.sources]
     return write_kernels(

@@ -1,4 +1,4 @@
-"""Converts a buffer of the IR to a kernel's view of it: B, F, Y, X, and the place of the elements."""
+"""Converts a buffer of the IR to a kernel's view of the buffer: the sizes B, F, Y, X, and the memory layout."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ from vendor_reference.custom_layers.layout import Bfyx, Format, bfyx, strided_bf
 def kernel_tensor(
     ir_type: Attribute, wanted: Format, told: Sequence[Size] | None = None
 ) -> KernelTensor:
-    """Returns the tensor that a kernel gets, in the format that the kernel asks for.
+    """Returns a buffer as a kernel sees it, in the format that the kernel requires.
 
-    `told` is the tensor's shape if it differs from the type's: a run tells a shape within the
-    type's.
+    `told` is the actual shape in a run, if the type holds only the largest shape.
 
     Raises:
-      LiteRtError: UNSUPPORTED, for a buffer whose layout has no B, F, Y and X.
+      LiteRtError: UNSUPPORTED, if the buffer's layout does not map to B, F, Y and X.
     """
     shape, layout = shape_of(ir_type), layout_of(ir_type)
     if isinstance(layout, StridedLayoutAttr):
@@ -41,13 +40,16 @@ def kernel_tensor(
 
 
 def asked_format(spec: KernelSpec, is_output: bool, index: int) -> Format:
-    """Returns the format that a kernel asks for a tensor of its op; the first of its arguments counts."""
+    """Returns the format that a kernel requires for a tensor of its op.
+
+    The first argument bound to the tensor counts.
+    """
     tensors = [a for a in spec.arguments if isinstance(a, TensorArgument)]
     asked = (a.format for a in tensors if (a.is_output, a.index) == (is_output, index))
     return next(asked, Format.ANY)
 
 
 def flat_tensor(ir_type: Attribute) -> KernelTensor:
-    """Returns a tensor whose elements all lie along X, whatever its shape is."""
+    """Returns a kernel's view of a tensor as one row: all elements lie along X, for any shape of the tensor."""
     dims = (1, 1, 1, multiply(shape_of(ir_type)))
     return KernelTensor(element_type_of(ir_type), Bfyx(dims, Format.BFYX.value))

@@ -1,8 +1,9 @@
-"""Finds the largest shape of each tensor of a subgraph: the user gives it, or it is derived from op to op.
+"""Finds the largest shape of each tensor of a subgraph.
 
-On the NPU, bounds are derived from the layers' rules for their outputs; on the CPU, for ops that
-broadcast, slide a window, or keep the batch. For other ops, the user can give a bound of the tensor
-itself.
+The user gives the shape, or it is derived from an op's inputs.
+
+For ops on the NPU, bounds are derived from the rules of their layers. For ops on the CPU, bounds are derived if
+the op broadcasts, slides a window, or keeps the batch size. For outputs of other ops, the user can give bounds.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Shape = tuple[int, ...]
 
 @dataclass(slots=True)
 class Bounds:
-    """The largest shape of each tensor of a subgraph, or the reason why there is none.
+    """The largest shape of each tensor of a subgraph, or the reason why it is unknown.
 
     A fixed shape is its own bound.
     """
@@ -43,7 +44,7 @@ class Bounds:
 
 
 NO_BOUNDS = Bounds()
-"""The bounds of a model for which none are given: tensors of dynamic shape have no bounds."""
+"""Bounds for a model without given bounds: tensors of dynamic shape have no bounds."""
 
 
 def find_bounds(
@@ -52,17 +53,18 @@ def find_bounds(
     layers: Mapping[str, CustomLayer],
     cpu_shapes: CpuLayerShapes | None = None,
 ) -> Bounds:
-    """Finds bounds; the `given` bounds are by tensor name, and the host has checked their ranks.
+    """Finds the bounds of a subgraph's tensors.
 
-    `cpu_shapes` asks the libraries of CPU layers; None if the bounds of their outputs are given.
+    The keys of `given` are tensor names; the host has checked the ranks of these bounds. `cpu_shapes` asks the
+    libraries of CPU layers for shapes; None if the user gives the bounds of their outputs.
     """
     bounds = Bounds()
     for tensor in subgraph.inputs:
-        _find(tensor, given, bounds, "it is an input of the model")
+        _find(tensor, given, bounds, "the tensor is an input of the model")
     for op in subgraph.ops:
         for read in op.inputs:
             if read is not None and read.producer is None:
-                _find(read, given, bounds, "nothing says how large it can be")
+                _find(read, given, bounds, "the tensor's largest size is unknown")
         if all(_find(tensor, given, bounds, "") for tensor in op.outputs):
             continue
         derived = _derive(op, layers.get(op.name), bounds, cpu_shapes)
@@ -78,9 +80,9 @@ def find_bounds(
 
 
 def bound_hint(tensor: Tensor) -> str:
-    """Returns the hint for a tensor without a bound."""
+    """Returns the hint in messages about a tensor without a bound."""
     example = format_shape([100 if d < 0 else d for d in tensor.type.shape])
-    return f"give one with --shape_bounds={tensor.name}:{example}"
+    return f"give a bound with --shape_bounds={tensor.name}:{example}"
 
 
 def _find(tensor: Tensor, given: Mapping[str, Sequence[int]], bounds: Bounds, reason: str) -> bool:
@@ -103,10 +105,12 @@ def _derive(
     """Returns the largest shape of each output, or the reason why there is none."""
     for given in op.inputs:
         if given is not None and given not in bounds.shapes:
-            return [f"{op.name} makes it from '{given.name}', which has no bound"] * len(op.outputs)
+            return [f"{op.name} computes the tensor from '{given.name}', which has no bound"] * len(
+                op.outputs
+            )
     if layer is not None and layer.type is LayerType.CPP:
         if cpu_shapes is None:
-            return [f"the library of {op.name} was not asked"] * len(op.outputs)
+            return [f"the library of {op.name} was not asked for the shape"] * len(op.outputs)
         return cpu_shapes.find(op, layer, bounds.shapes)
     if layer is not None:
         return [_derive_custom(op, layer, index, bounds) for index in range(len(op.outputs))]
@@ -117,7 +121,7 @@ def _derive(
             shape
             if len(shape) == len(tensor.shape)
             else (
-                f"{op.name} makes {list(shape)} from its operands, but the model gives it "
+                f"{op.name} makes a result of shape {list(shape)}, but the model declares "
                 f"{tensor.type}"
             )
             for tensor, shape in zip(op.outputs, found, strict=True)
@@ -131,23 +135,21 @@ def _derive_custom(op: Op, layer: CustomLayer, index: int, bounds: Bounds) -> Sh
     if isinstance(rule, ByKernel):
         rule = declared_shape(layer, index) or alike_input(op, index)
         if rule is None:
-            return (
-                "a kernel finds its shape, and no formula (output_shapes) says how large it can be"
-            )
+            return "a kernel finds the tensor's shape, and no formula in output_shapes limits that shape"
     if rule is None:
-        return f"the layer of {op.name} does not say how its shape is found"
+        return f"the layer of {op.name} does not say how the tensor's shape is found"
     try:
         shape = largest_output(rule, [bounds.shapes[t] if t else None for t in op.inputs])
     except LiteRtError as error:
-        return f"the layer of {op.name} gives it no shape: {error.what}"
+        return f"the layer of {op.name} cannot compute the tensor's shape: {error.what}"
     rank = len(op.outputs[index].shape)
     if len(shape) != rank:
-        return f"the layer of {op.name} gives it {len(shape)} dimensions, but the model {rank}"
+        return f"the layer of {op.name} gives the tensor {len(shape)} dimensions, but the model declares {rank}"
     return shape
 
 
 def largest_output(rule: OutputShape, inputs: Sequence[Shape | None]) -> Shape:
-    """Returns the largest shape of an output for inputs that are no larger than these."""
+    """Returns the largest shape of an output for the largest shapes of the inputs."""
     symbolic = [
         None if shape is None else tuple(Dimension(i, d) for d in range(len(shape)))
         for i, shape in enumerate(inputs)
@@ -180,11 +182,10 @@ _SAME_PADDING = 0
 
 
 def largest_builtin(op: Op, result: Tensor, inputs: Sequence[Shape]) -> Shape | str:
-    """Returns the largest shape of a builtin op's result, or the reason why there is none.
+    """Returns the largest shape of a builtin op's result, or the reason why it is unknown.
 
-    The caller fills in fixed dimensions.
-
-    `inputs` are the largest shapes of the inputs that are present.
+    The caller replaces dimensions that are fixed. `inputs` holds the largest shapes of the inputs that are not
+    omitted.
     """
     rank = len(result.shape)
     is_batch_alone = [d for d, size in enumerate(result.type.shape) if size < 0] == [0]
@@ -198,7 +199,7 @@ def largest_builtin(op: Op, result: Tensor, inputs: Sequence[Shape]) -> Shape | 
         return (prod(inputs[0]) // max(each, 1), *result.shape[1:])
     if op.name in _KEEPING and is_batch_alone:
         return (inputs[0][0], *result.shape[1:])
-    return f"{op.name} makes it, from which no bound can be derived"
+    return f"no bound can be derived for the result of {op.name}"
 
 
 def _slide_window(op: Op, result: Tensor, inputs: Sequence[Shape]) -> Shape:

@@ -1,4 +1,7 @@
-"""Finds the kernel of a layer anywhere in the IR: a function holds the kernel, or the op's class makes it."""
+"""Finds the kernel of a layer at any IR level.
+
+An attribute of a function holds the kernel, or the op's class makes it.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +37,12 @@ def layer_spec(
     attributes: DictionaryAttr,
     is_dynamic: bool = False,
 ) -> KernelSpec:
-    """Returns the kernel of a builtin op for tensors or buffers of these types, which have the largest shapes.
+    """Returns the kernel of a builtin op for tensors or buffers of the given types.
 
-    With `is_dynamic`, the kernel gets its shapes as arguments.
+    If `is_dynamic` is true, the types have the largest shapes, and the kernel gets run-time shapes as arguments.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if there is no such kernel.
+      LiteRtError: UNSUPPORTED, if no kernel supports these types.
     """
     if issubclass(layer, TransferOp):
         make_transfer = dynamic_transfer_kernel if is_dynamic else transfer_kernel
@@ -49,15 +52,15 @@ def layer_spec(
 
 
 def function_spec(function: FuncOp) -> KernelSpec:
-    """Returns the kernel that an external function stands for.
+    """Returns the kernel that an external function represents.
 
-    INVALID_ARGUMENT, if the function holds none.
+    Raises INVALID_ARGUMENT if the function has no kernel.
     """
     if KERNEL not in function.attributes:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             f"function '{function.sym_name.data}' is called, but has no {KERNEL}",
-            hint="The function of a layer holds its kernel as an attribute.",
+            hint="The function of a layer needs its kernel as an attribute.",
         )
     return read_kernel(function.attributes)
 
@@ -75,7 +78,7 @@ class TaskKernels:
     def find(self, op: TaskOp) -> KernelSpec | None:
         """Returns the kernel of a task, from its function or its code.
 
-        None if nothing describes the kernel.
+        Returns None if neither describes the kernel.
         """
         if op.callee is not None:
             return self._functions.get(op.callee.root_reference.data)
@@ -85,7 +88,7 @@ class TaskKernels:
 def op_shapes(
     spec: KernelSpec, inputs: Sequence[Attribute], outputs: Sequence[Attribute]
 ) -> OpShapes:
-    """Returns the shapes of an op's tensors by the op's own indices, from the types of passed tensors."""
+    """Returns the shapes of an op's inputs and outputs, from the types of the tensors that the layer gets."""
     return OpShapes(
         tuple(None if t is None else shape_of(t) for t in all_inputs(spec, inputs)),
         tuple(shape_of(t) for t in outputs),
@@ -93,7 +96,7 @@ def op_shapes(
 
 
 def all_inputs(spec: KernelSpec, inputs: Sequence[_Input]) -> Sequence[_Input | None]:
-    """Returns inputs by the op's own indices, None for inputs that the op leaves out."""
+    """Returns the inputs by the op's input indices, with None for each omitted input."""
     if not spec.absent_inputs:
         return inputs
     given = iter(inputs)
@@ -107,8 +110,8 @@ def scratch_types(
     """Returns the temporary buffers that a kernel needs in a run, in the order of its arguments.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if a size has no value, or is 0 for an op that computes
-        anything.
+      LiteRtError: INVALID_ARGUMENT, if the size of a buffer cannot be computed, or is 0 although the op's outputs
+        have elements.
     """
     arguments = [a for a in spec.arguments if isinstance(a, InternalArgument)]
     if not arguments:
@@ -117,8 +120,8 @@ def scratch_types(
     try:
         sizes = [memory_elements(argument, spec, shapes) for argument in arguments]
         if 0 in sizes and any(multiply(shape) for shape in shapes.outputs):
-            what = f"internal memory has 0 elements, by formula '{arguments[sizes.index(0)].size}'"
-            hint = "Give the memory 1 element or more, or remove it."
+            what = f"internal memory of size '{arguments[sizes.index(0)].size}' has 0 elements"
+            hint = "Give the internal memory at least 1 element, or remove the memory."
             raise LiteRtError(Status.INVALID_ARGUMENT, what, hint=hint)
         return [
             memref_type(argument.element_type, (size,))
@@ -130,12 +133,12 @@ def scratch_types(
 
 
 def at_layer(error: LiteRtError, spec: KernelSpec) -> LiteRtError:
-    """Returns the error with asset and op added."""
+    """Returns an error with asset and op added to it."""
     return LiteRtError(error.status, error.what, spec.location, error.hint)
 
 
 def check_static(types: Sequence[Attribute], where: str) -> None:
-    """Rejects shapes without bounds."""
+    """Rejects types with shapes that are known only at run time."""
     for ir_type in types:
         if any(dim < 0 for dim in shape_of(ir_type)):
             raise LiteRtError(

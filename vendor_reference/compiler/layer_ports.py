@@ -1,6 +1,6 @@
-"""Gives passes one view of layers on IE, whatever their op is.
+"""Gives passes a uniform view of IE layers, for any kind of op.
 
-Input tensors, output tensors, and requirements.
+The view has the layer's input tensors, output tensors, and requirements.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ from vendor_reference.custom_layers.kernel_spec import ShapeArgument, TensorArgu
 
 @dataclass(frozen=True, slots=True)
 class LayerPorts:
-    """A layer's tensors.
+    """The tensors of a layer, with the layer's requirements for them.
 
     Attributes:
-      op: A `LayerOp`, a custom binary layer, or the call of an external function that stands for a
-        layer.
+      op: A `LayerOp`, a custom binary layer, or the call of an external function that represents a layer.
       inputs: Positions of input tensors among the operands, with the layer's requirements for them.
       outputs: Results that are tensors, with the layer's requirements for them.
     """
@@ -46,7 +45,7 @@ class LayerPorts:
 
     @classmethod
     def of(cls, op: Operation, places: Sequence[int], asked: Requirements) -> LayerPorts:
-        """Returns the tensors of an op whose inputs stand at these positions."""
+        """Makes an object for an op whose input tensors are the operands at the given positions."""
         results = [result for result in op.results if isinstance(result.type, TensorType)]
         inputs = list(zip(places, asked.inputs, strict=True))
         return cls(op, inputs, list(zip(results, asked.outputs, strict=True)))
@@ -102,7 +101,7 @@ def _check_arguments(function: FuncOp, inputs: int, outputs: int) -> None:
         if argument.index >= count:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"argument {place} of the kernel is {kind} {argument.index}, but the layer has "
+                f"argument {place} of the kernel is bound to {kind} {argument.index}, but the layer has "
                 f"{count}",
                 at_function(function),
             )
@@ -111,7 +110,7 @@ def _check_arguments(function: FuncOp, inputs: int, outputs: int) -> None:
 def agnostic_ports(op: LayerOp) -> list[int]:
     """Returns the positions of a `LayoutAgnostic` op's inputs that have the layout of its results.
 
-    Inputs of another rank, which are repeated to the results' shape, keep their own layout.
+    Inputs of a lower rank, which are broadcast to the results' shape, keep their own layout.
     """
     rank = len(shape_of(op.results[0].type))
     tensors = [(i, t) for i, t in enumerate(op.operand_types) if isinstance(t, TensorType)]
@@ -119,9 +118,9 @@ def agnostic_ports(op: LayerOp) -> list[int]:
 
 
 def is_layer(function: FuncOp) -> bool:
-    """Returns whether an external function stands for a layer.
+    """Returns whether an external function represents a layer.
 
-    It has requirements, or the kind of its task.
+    Such a function has attributes for requirements, a kernel, or the kind of task.
     """
     marks = ("VPUIP.task", "VPUIP.kernel", *(f"IE.{name}" for name in NAMES))
     return function.is_declaration and any(mark in function.attributes for mark in marks)

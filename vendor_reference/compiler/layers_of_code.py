@@ -1,6 +1,7 @@
-"""Handles layers of a text whose code, `IE.CustomBinaryLayer VPUIP.OCL from %code`, holds its description.
+"""Handles layers in IR text whose precompiled code contains the layer's description.
 
-The code is then a file of `litert-npu layer build`, which contains the layer's description.
+In such a layer, `IE.CustomBinaryLayer VPUIP.OCL from %code`, the code is a file that `litert-npu layer build` has
+made.
 """
 
 from __future__ import annotations
@@ -41,13 +42,12 @@ def write_code(
     folder: str,
     given: Sequence[CustomOpInfo],
 ) -> tuple[list[CustomOpInfo], dict[Operation, str]]:
-    """Writes the code of layers that have no other description as files; the files become assets.
+    """Writes the code of layers without another description to files, which become assets.
 
-    Returns the assets, and the op of each layer. If the code equals a `given` asset, that asset is
-    used.
+    Returns the assets, and the op name of each layer. Code that is equal to an asset in `given` uses that asset.
 
     Raises:
-      LiteRtError: INVALID_IR_TYPE, for code that does not say how it is launched, with its line.
+      LiteRtError: INVALID_IR_TYPE, with the line, for code without a description of how to launch it.
     """
     undescribed = list(_undescribed(edited))
     if not undescribed:
@@ -63,7 +63,7 @@ def write_code(
         if code is None:
             continue  # another check reports that the constant is missing
         if task != "OCL" or isinstance(op, TaskOp) or not is_binary_layer(code):
-            what = f"nothing says how this {task} code is launched"
+            what = f"this {task} code has no description of how to launch it"
             raise edited.error(op, what, _HINTS.get(task, _HINTS["OCL"]))
         if code not in found:
             layer = edited.checked(op, partial(unpack_binary_layer, code, edited.name))
@@ -79,17 +79,20 @@ def write_code(
 
 _HINTS = {
     "OCL": (
-        f"Use code of `litert-npu layer build` without a task yet, or write {KERNEL} among the "
+        f"Use code of `litert-npu layer build` at a level before VPUIP, or add {KERNEL} to the "
         "attributes."
     ),
-    "CPP": "Call a library of CPU layers as a function: func.call, with the .so as its asset.",
+    "CPP": "Call a library of CPU layers as a function: use func.call, and pass the .so file as an asset.",
 }
 
 
 def describe_code(
     edited: EditedIr, layers: Mapping[Operation, str], job: Job, notes: list[str]
 ) -> None:
-    """Adds the description in a layer's code to the layer, except for attributes that the text has."""
+    """Adds attributes from the description in a layer's code to the layer.
+
+    Attributes of the IR text take precedence.
+    """
     for op, name in layers.items():
         assert isinstance(op, _BinaryLayer)
         inputs, outputs = map(ranked_type, op.inputs.types), map(ranked_type, op.outputs.types)
@@ -106,7 +109,7 @@ def describe_code(
 def subgraph_of_op(
     name: str, inputs: Sequence[RankedTensorType], outputs: Sequence[RankedTensorType]
 ) -> Subgraph:
-    """Returns a model's subgraph of one custom op."""
+    """Returns the subgraph of a model with one custom op."""
     b = ModelBuilder()
     read = [add_tensor(b.input, f"x{i}", t) for i, t in enumerate(inputs)]
     made = [add_tensor(b.tensor, f"y{i}", t) for i, t in enumerate(outputs)]
@@ -116,7 +119,7 @@ def subgraph_of_op(
 
 
 def add_tensor(add: Any, name: str, of: RankedTensorType) -> Tensor:
-    """Adds a tensor of a type, whose dimensions may be open."""
+    """Adds a tensor of a type, which may have unknown dimensions."""
     signature = of.shape if -1 in of.shape else None
     tensor: Tensor = add(
         name, of.element_type, [abs(d) for d in of.shape], shape_signature=signature

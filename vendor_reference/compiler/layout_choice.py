@@ -1,9 +1,9 @@
-"""Chooses an order for each free value so that the fewest reorders remain, and among these the smallest.
+"""Chooses the dimension orders of tensors so that a function needs the fewest reorders, and the smallest reorders.
 
-The choice sees a function as plain numbers. A *group* is a set of tensors that must have the same
-order: the tensors of an op that takes any layout. A value is produced in a given order, or in the
-order of a group; its readers want a given order, or the order of a group. Each order in which a
-value is wanted but not produced costs one reorder, however many readers share it.
+This module represents a function by plain numbers. A *group* is a set of tensors that must have the same order:
+the tensors of an op that accepts any layout. The order in which a value is produced is either fixed, or the order
+of a group. The same holds for the orders that readers of the value require. For each order that readers require
+and that is not the produced order, one reorder is needed; readers that require the same order share it.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from typing import TypeAlias
 from vendor_reference.custom_layers.layout import Order
 
 _REORDER = 1 << 48
-"""Cost of a reorder beside its bytes, so large that one reorder less is always better."""
+"""Cost of a reorder in addition to its bytes; the cost is so large that fewer reorders are always better."""
 _SWEEPS = 4
 _CANDIDATES = 6
 
 Key: TypeAlias = Order
-"""An order without the dimensions of size 1, which do not affect memory.
+"""An order without the dimensions of size 1, which do not affect the layout.
 
-Orders with equal keys store elements alike.
+Orders with equal keys have the same memory layout.
 """
 
 
 @lru_cache(maxsize=4096)
 def order_key(shape: tuple[int, ...], order: Order) -> Key:
-    """Returns the key of an order for a tensor of that shape."""
+    """Returns the key of an order for a tensor of the given shape."""
     return tuple(dim for dim in order if shape[dim] != 1)
 
 
@@ -42,10 +42,10 @@ class Value:
       shape: Shape of the value; -1 is an unknown dimension.
       size_bytes: Bytes that a reorder of the value moves.
       order: Order in which the value is produced; unused if a group produces it.
-      group: Group that produces the value; None if its order is given.
-      wanted: Orders that readers want.
+      group: Group that produces the value; None if the value's order is fixed.
+      wanted: Orders that readers outside of groups require.
       readers: Groups that read the value, and the number of their reads.
-      is_constant: Whether the value can exist in all orders at once, at no cost.
+      is_constant: Whether the value is a constant, which needs no reorder: it can be stored in several orders.
     """
 
     shape: tuple[int, ...]
@@ -58,22 +58,22 @@ class Value:
 
     @property
     def reorder_cost(self) -> int:
-        """Returns the cost of one more order."""
+        """Returns the cost of a reorder of the value."""
         return 0 if self.is_constant else _REORDER + self.size_bytes
 
 
 @dataclass(slots=True)
 class Puzzle:
-    """A function's values, and the present dimension order of each of its groups of ops.
+    """The values of a function, and the current dimension order of each group.
 
-    Groups are listed in execution order: a group reads only values of earlier groups.
+    Groups are in execution order: each group reads only values of earlier groups.
     """
 
     values: list[Value] = field(default_factory=list)
     orders: list[Order] = field(default_factory=list)
 
     def choose(self) -> list[Order]:
-        """Returns an order for each group; the result never needs more reorders than the present orders."""
+        """Returns an order for each group; the new orders never need more reorders than the current orders."""
         links = _Links(self)
         candidates = links.candidates()
         given = _Assignment(self, links, self.orders)
@@ -151,7 +151,7 @@ class _Assignment:
         self.cost = sum(self._cost(index) for index in range(len(self._values)))
 
     def improve(self, candidates: Sequence[Sequence[Order]]) -> bool:
-        """Changes groups if this alone reduces the cost; returns whether a group changed.
+        """Changes the orders of groups if the change reduces the cost; returns whether a group has changed.
 
         Tries first all groups that share a value together, since one reorder can serve them all;
         then single groups, forward and back.
@@ -167,7 +167,7 @@ class _Assignment:
         return self.cost < before
 
     def _try(self, groups: Sequence[int], orders: Sequence[Order]) -> None:
-        """Gives groups the order with the lowest cost; leaves them if no order is better."""
+        """Sets groups to the order with the lowest cost; does nothing if no order is better."""
         kept, cost = [self.orders[group] for group in groups], self.cost
         for order in orders:
             for group in groups:
@@ -201,7 +201,7 @@ class _Assignment:
 class _Gathering:
     """Finds the best orders if each value has one reader.
 
-    For values with more readers, the result is a guess.
+    For values with several readers, the result is an approximation.
 
     The cost of everything that runs before a group is summed from the start; then each group's
     order is fixed from the end.

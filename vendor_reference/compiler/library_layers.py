@@ -1,4 +1,4 @@
-"""The library's ops as layers of IE: `IE.Add`, `IE.Sigmoid`, ..., with the library's attributes."""
+"""Makes an IE layer for each op of the library, such as `IE.Add` or `IE.Sigmoid`, with its attributes."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
 
 class LibraryLayer(LayerOp):
-    """A builtin op; `library_layers` makes its subclasses."""
+    """An IE layer of a builtin op; `library_layers` makes a subclass for each op."""
 
     @staticmethod
     def rule() -> LibraryOp:
-        """Returns the library's rules for the op."""
+        """Returns the rules of the library for the op."""
         raise NotImplementedError
 
     def requirements(self) -> Requirements:
@@ -101,7 +101,7 @@ class LibraryLayer(LayerOp):
         outputs: Sequence[Attribute],
         attributes: Mapping[str, Attribute],
     ) -> PlacedOp:
-        """Returns the op on buffers of these types, whose shapes are known only at run time."""
+        """Returns an op on buffers of the given types, whose shapes are known only at run time."""
         operands, results = _placements(inputs, outputs, attributes)
         return dynamic_call(cls.rule(), operands, results, read_attributes(attributes))
 
@@ -110,9 +110,7 @@ class LibraryLayer(LayerOp):
         """Rejects types that `convert-precisions` should have converted for the kernel."""
         wanted = cls.rule().precision
         if wanted is not None and any(element_type_of(t) is not wanted for t in types):
-            what = (
-                f"{cls.name}: its tensors must be {wanted.name}, as convert-precisions makes them"
-            )
+            what = f"the tensors of {cls.name} must have type {wanted.name}: run the pass convert-precisions first"
             raise LiteRtError(Status.UNSUPPORTED, what)
 
     @classmethod
@@ -138,7 +136,7 @@ class LibraryLayer(LayerOp):
 
 @cache
 def library_layers() -> Mapping[str, type[LibraryLayer]]:
-    """Returns a layer for each op of the library, by the op's name in the schema; and the layer of chains."""
+    """Returns the layer of each op of the library, by the op's name in the schema, and the layer `IE.Chain`."""
     rules = {**library_ops(), CHAIN.name: CHAIN}
     return MappingProxyType({name: _layer(rule) for name, rule in rules.items()})
 
@@ -158,14 +156,14 @@ def _placements(
 
 
 def layer_attributes(attributes: Attributes) -> dict[str, Attribute]:
-    """Converts an op's attributes to attributes of a layer."""
+    """Converts attributes of the library to IR attributes of a layer."""
     return {name: plain_attribute(value) for name, value in attributes.items()}
 
 
 def read_attributes(attributes: Mapping[str, Attribute]) -> Attributes:
-    """Converts a layer's attributes to the library's.
+    """Converts IR attributes of a layer to attributes of the library.
 
-    Ignores kinds of attributes that the library does not use.
+    The function ignores IR attributes of kinds that the library does not use.
     """
     values = {}
     for name, attribute in attributes.items():

@@ -1,4 +1,4 @@
-"""Lowers partitions to an executable, level by level: IE, IERT, VPUIP."""
+"""Lowers partitions to an executable through the IR levels IE, IERT and VPUIP."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def lower_partitions(
 ) -> Lowered:
     """Makes an executable with a function `Partition_<n>` for each partition.
 
-    Functions for fp16 arithmetic follow: see `import_partitions`. Tasks for custom ops have "" as
-    their entry: `entry_points.py` sets it. `dump` names the passes after which the IR is written
-    for people to read.
+    The functions for devices with fp16 arithmetic come after these functions: see `import_partitions`. The entry
+      of tasks for custom ops is "" until `entry_points.py` sets it. `dump` lists the passes after which the IR is
+      written to files.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if a partition does not fit into the SoC, or has an op that the NPU
-        does not take; INVALID_ARGUMENT, if an asset does not fit its op.
+      LiteRtError: UNSUPPORTED, if a partition does not fit into the memory of the SoC, or has an op that the NPU
+        does not support; INVALID_ARGUMENT, if an asset does not fit its op.
     """
     notes: list[str] = []
     with span(SpanKind.PASS, IMPORT):
@@ -77,9 +77,9 @@ def lower_partitions(
 def finish_lowering(
     module: ModuleOp, constants: Mapping[str, Constant], notes: Sequence[str]
 ) -> Lowered:
-    """Converts a module after all passes to an executable.
+    """Converts a module to an executable, after all passes.
 
-    `constants` are by the keys of the module's resources.
+    `constants` holds the constants by the keys of the module's resources.
 
     Raises:
       LiteRtError: The same errors as `emit_executable`.

@@ -1,4 +1,4 @@
-"""Describes the memory of functions after `plan-memory`, for reports."""
+"""Describes the memory plans of functions after the pass `plan-memory`, for reports."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SPACES = (MemorySpace.CMX, MemorySpace.DDR)
 
 
 def describe_memory(module: ModuleOp) -> Mapping[str, MemoryPlan]:
-    """Returns the memory plan of each function that has buffers between its tasks, by the function's name.
+    """Returns the memory plan of each function that has buffers between its tasks, by function name.
 
-    Functions for fp16 arithmetic are left out: the other functions have the larger tensors.
+    The result omits functions for devices with fp16 arithmetic, because their tensors are smaller.
     """
     soc, kernels = soc_of(module), TaskKernels(module)
     capacity = {MemorySpace.CMX: soc.cmx_size, MemorySpace.DDR: soc.ddr_size}

@@ -1,11 +1,11 @@
-"""Gives buffers places in one arena for the steps in which they live.
+"""Allocates buffers in one arena: assigns an offset to each buffer for the steps in which it is in use.
 
-Buffers that live at the same time never overlap.
+Buffers that are in use at the same time never overlap.
 
-Buffers are placed one after another, each in the lowest gap that is large enough: largest first,
-and in other orders if the plan is larger than the lower bound. Then the order is improved step by
-step, by moving the buffers that decide the plan's size to the front, like the hill climbing
-allocators of NPU compilers. The result depends only on the buffers.
+The planner allocates one buffer after another, each in the lowest gap that is large enough. The planner first
+sorts the buffers by size, the largest first, and tries other orders if the plan is larger than the lower bound.
+Then the planner improves the order by hill climbing, as other NPU compilers do, and moves the buffers that
+determine the plan's size to the front. The result depends only on the buffers.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from random import Random
 from vendor_reference.executable.executable import align
 
 _EFFORT = 2_000_000
-"""Limit of neighbours that an improvement looks at: about half a second."""
+"""Largest number of buffers that the improvement examines, which takes about half a second."""
 _MOST_ROUNDS = 3_000
 
 
 @dataclass(frozen=True, slots=True)
 class LiveRange:
-    """A buffer, and the steps in which it is needed.
+    """The size of a buffer, and the steps in which the buffer is in use.
 
     Attributes:
-      first, last: First and last step, both included.
-      in_place_of: Index of an earlier buffer that is last needed at `first`, and that this buffer
-        may overwrite; None for no buffer.
+      first, last: First and last step in which the buffer is in use, both inclusive.
+      in_place_of: Index of an earlier buffer whose last step is `first`, and that this buffer may overwrite; None
+        if there is no such buffer.
     """
 
     size_bytes: int
@@ -40,12 +40,12 @@ class LiveRange:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """Places of buffers.
+    """The offsets of buffers in an arena.
 
     Attributes:
       offsets: Offset of each buffer from the start of the arena, in bytes, a multiple of 64.
       size: Size of the arena, in bytes.
-      lower_bound: Most bytes that live at one step; no plan is smaller.
+      lower_bound: Largest number of bytes in use at one step; no plan is smaller.
     """
 
     offsets: Sequence[int]
@@ -54,7 +54,7 @@ class MemoryPlan:
 
 
 def plan_memory(buffers: Sequence[LiveRange]) -> MemoryPlan:
-    """Gives each buffer its place; remembers the plan for the same buffers, merged or not."""
+    """Assigns an offset to each buffer; caches the plan for equal lists of buffers."""
     groups, group_of = merge_in_place(buffers)
     plan = _plan_groups(tuple(groups))
     return replace(plan, offsets=[plan.offsets[group] for group in group_of])
@@ -78,7 +78,7 @@ def _plan_groups(groups: tuple[LiveRange, ...]) -> MemoryPlan:
 
 
 def merge_in_place(buffers: Sequence[LiveRange]) -> tuple[list[LiveRange], list[int]]:
-    """Merges buffers that can share a place, if sharing makes no plan larger.
+    """Merges buffers that can share memory, if sharing makes no plan larger.
 
     Returns:
       The merged ranges with aligned sizes, and the index of the merged range of each buffer.
@@ -133,7 +133,7 @@ class _Placed:
 
 
 class _Placing:
-    """Places buffers in a given order, and looks for better orders."""
+    """Allocates buffers in a given order, and searches for better orders."""
 
     def __init__(self, groups: Sequence[LiveRange]) -> None:
         self._sizes = [group.size_bytes for group in groups]
@@ -141,7 +141,7 @@ class _Placing:
         self._cost = sum(map(len, self._neighbours)) + len(groups)
 
     def place(self, order: Sequence[int]) -> _Placed:
-        """Places each buffer in the lowest gap among the earlier buffers that live at the same time."""
+        """Allocates each buffer in the lowest gap between earlier buffers that are in use at the same time."""
         sizes = self._sizes
         ends = [-1] * len(sizes)
         size = 0
@@ -161,7 +161,7 @@ class _Placing:
         return _Placed(order, [end - s for end, s in zip(ends, sizes, strict=True)], size)
 
     def improve(self, best: _Placed, bound: int) -> _Placed:
-        """Moves the top buffers, or those below them, forward in the order, until a limit is reached."""
+        """Moves the buffers at the end of the plan, or those below them, forward in the order, up to a limit."""
         random = Random(0)
         now = best
         for _ in range(min(_MOST_ROUNDS, _EFFORT // self._cost)):
@@ -187,7 +187,7 @@ class _Placing:
 
 
 def _neighbours(groups: Sequence[LiveRange]) -> list[list[int]]:
-    """Returns for each buffer the buffers that live at one of its steps."""
+    """Returns, for each buffer, the buffers that are in use at the same time."""
     neighbours: list[list[int]] = [[] for _ in groups]
     live: list[int] = []
     for index in sorted(range(len(groups)), key=lambda i: (groups[i].first, i)):

@@ -1,7 +1,7 @@
-"""Chooses which buffers lie in the scratchpad (CMX), and which in DDR.
+"""Chooses the memory space of each buffer: the scratchpad (CMX) or DDR.
 
-The scratchpad is for buffers with the most task traffic for their size; the other buffers lie in
-DDR.
+The scratchpad holds the buffers that tasks read and write most in relation to their size; DDR holds the other
+buffers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from vendor_reference.compiler.memory_planner import LiveRange, merge_in_place, 
 
 
 class MemorySpace(str, Enum):
-    """The memory in which a buffer lies."""
+    """A memory space of the SoC."""
 
     DDR = "DDR"
     CMX = "CMX"
@@ -22,12 +22,12 @@ class MemorySpace(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A buffer that needs a place.
+    """A buffer that needs memory.
 
     Attributes:
-      traffic_bytes: Bytes of the buffer that tasks read and write in one run.
-      is_ddr_only: Whether the buffer must lie in DDR: shapes, and buffers that a layer wants in
-        DDR.
+      traffic_bytes: Number of bytes that tasks read from the buffer and write to the buffer in one run.
+      is_ddr_only: Whether the buffer must be in DDR: this holds for shapes, and for buffers that a layer requires
+        in DDR.
     """
 
     alive: LiveRange
@@ -38,10 +38,10 @@ class Demand:
 def choose_spaces(
     demands: Sequence[Demand], cmx_size: int, local_bytes: Sequence[int] = ()
 ) -> Sequence[MemorySpace]:
-    """Chooses a space for each buffer so that the plan of the scratchpad fits into it.
+    """Chooses a memory space for each buffer, so that the memory plan of the scratchpad fits into the scratchpad.
 
-    Buffers that share a place share the space. `local_bytes` are, for each step, the bytes of the
-    scratchpad that its task's work groups need.
+    Buffers that share memory get the same space. For each step, `local_bytes` holds the number of bytes in the
+    scratchpad that the work groups of the step's task need.
     """
     groups, group_of = merge_in_place([demand.alive for demand in demands])
     traffic, is_ddr_only = [0] * len(groups), [False] * len(groups)
@@ -61,7 +61,7 @@ def choose_spaces(
 def ranges_in(
     buffers: Sequence[LiveRange], spaces: Sequence[MemorySpace], space: MemorySpace
 ) -> tuple[list[int], list[LiveRange]]:
-    """Returns the indices of the buffers in one space, and their ranges with indices of that space."""
+    """Returns the indices of the buffers in one memory space, and their live ranges with new indices."""
     members = [index for index, of in enumerate(spaces) if of is space]
     place_of = {index: place for place, index in enumerate(members)}
     ranges = []

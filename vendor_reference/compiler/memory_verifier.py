@@ -1,6 +1,6 @@
-"""Checks a memory plan by another method than the planner's.
+"""Checks a memory plan independently of the planner.
 
-Step by step, with the live buffers sorted by place.
+For each step, the verifier keeps the buffers in use sorted by offset.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ def verify_plan(
     names: Sequence[str] = (),
     places: Sequence[str] = (),
 ) -> None:
-    """Rejects a plan of one arena in which a task would overwrite data that another task still needs.
+    """Rejects a memory plan of one arena in which a task would overwrite data that another task still needs.
 
-    Such a plan is a bug in the planner, unless the places come from a file. Buffers without names
-    are named by their numbers.
+    Unless the offsets come from a file, such a plan is a bug in the planner. In messages, buffers without names
+    are identified by their indices.
     """
     places = places or ["memory plan"] * len(buffers)
     names = names or [f"buffer {index}" for index in range(len(buffers))]
     if len(offsets) != len(buffers):
-        raise _error(f"{len(offsets)} places for {len(buffers)} buffers")
+        raise _error(f"{len(offsets)} offsets for {len(buffers)} buffers")
     for index, (buffer, offset) in enumerate(zip(buffers, offsets, strict=True)):
         if offset < 0 or offset % ALIGNMENT or offset + buffer.size_bytes > size:
             raise _error(
-                f"{names[index]} has {buffer.size_bytes} bytes at {offset} of {size}, in steps of {ALIGNMENT}",
+                f"{names[index]} has {buffer.size_bytes} bytes at offset {offset} of {size}; "
+                f"offsets must be multiples of {ALIGNMENT}",
                 places[index],
             )
     starts = sorted(range(len(buffers)), key=lambda i: buffers[i].first)
@@ -60,7 +61,7 @@ def _make_room(
 ) -> None:
     """Checks a buffer against its two neighbours in memory.
 
-    An operand that the buffer overwrites ends here.
+    An operand that the buffer overwrites is no longer in use.
     """
     offset, buffer = offsets[index], buffers[index]
     operand = buffer.in_place_of

@@ -1,9 +1,9 @@
-"""Selects the ops of a subgraph that the reference NPU takes, with a reason for each other op.
+"""Selects the ops of a subgraph that run on the reference NPU, and gives the reason for each other op.
 
-The NPU takes ops that have a layer, with the DEQUANTIZE ops of constants that feed only these ops.
-It also takes builtin ops that a layer overrides: the layer is for an op of their name, and no
-custom op of the subgraph has that name. Of other builtin ops, it takes the library's ops that the
-user asks for, or those with an expected gain.
+The NPU takes custom ops that have a layer, and DEQUANTIZE ops of constants if only ops on the NPU read their
+results. The NPU also takes builtin ops that a layer overrides: the layer is for an op with the builtin op's name,
+and no custom op of the subgraph has that name. The NPU takes other builtin ops if the library supports them, and
+the user selects them or they are expected to save time.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from vendor_reference.custom_layers.kernel_spec import TensorArgument
 from vendor_reference.executable.cpu_op import MAX_RANK
 from vendor_reference.executable.executable import DEQUANTIZED_INTEGERS
 
-_IN_LIBRARY = "a builtin op; --reference_ops or an asset for it takes it to the NPU"
+_IN_LIBRARY = "a builtin op; --reference_ops or an asset for it moves it to the NPU"
 _NOT_IN_LIBRARY = (
-    "a builtin op that the reference vendor does not implement; an asset for it takes it to the NPU"
+    "a builtin op that the reference vendor does not implement; an asset for it moves it to the NPU"
 )
 
 NO_LIBRARY: Mapping[str, LibraryOp] = MappingProxyType({})
-"""No builtin ops, for a user who asks for none."""
+"""No builtin ops, for a compilation without `--reference_ops`."""
 
 _INDEX_PAIRS = (("MaxPoolingWithArgmax2D", "MaxUnpooling2D"),)
-"""Pairs of MediaPipe ops of which the second reads indices that the first writes.
+"""Pairs of MediaPipe ops: the second op reads indices that the first op writes.
 
-Stock LiteRT's kernels on the CPU encode these indices in another way than MediaPipe's definition: a pair with
-one op on the CPU and one on the NPU would silently be wrong.
+Stock LiteRT's CPU kernels encode these indices differently from MediaPipe's definition. If one op of a pair ran on
+the CPU and the other op on the NPU, the results would be wrong without an error.
 """
 
 
 @dataclass(slots=True)
 class Selected:
-    """The ops of a subgraph that the NPU takes, in execution order; and all others, each with a reason."""
+    """The ops of a subgraph that run on the NPU, in execution order, and the reason for each other op."""
 
     taken: list[Op] = field(default_factory=list)
     refused: dict[Op, str] = field(default_factory=dict)
@@ -60,14 +60,15 @@ def select_ops(
     bounds: Bounds = NO_BOUNDS,
     times: OpTimes | None = None,
 ) -> Selected:
-    """Selects the ops of a subgraph that the NPU takes.
+    """Selects the ops of a subgraph that run on the NPU.
 
     Args:
-      subgraph: Subgraph that is partitioned.
-      layers: Layers by custom code.
+      subgraph: Subgraph to partition.
+      layers: Custom layers by the custom code of their op.
       library: Builtin ops that the NPU may take.
-      bounds: Bounds of tensors of dynamic shape.
-      times: Expected times of ops, if builtin ops must gain to go to the NPU; None if all go.
+      bounds: Largest shapes of tensors of dynamic shape.
+      times: Expected times of ops, to move only builtin ops that save time to the NPU; None to move all supported
+        builtin ops.
     """
     refused: dict[Op, str] = {}
     taken: set[Op] = set()
@@ -104,7 +105,7 @@ def find_refusal(
     library: Mapping[str, LibraryOp] = NO_LIBRARY,
     bounds: Bounds = NO_BOUNDS,
 ) -> str:
-    """Returns why the NPU cannot run an op, wherever its neighbours run; "" if it can."""
+    """Returns why the NPU cannot run an op, independently of other ops; "" if it can."""
     if op.is_custom or find_layer(op, layers) is not None:
         return _layer_refusal(op, layers.get(op.name), bounds)
     stored = unpacked_constant(op)
@@ -114,9 +115,9 @@ def find_refusal(
 
 
 def is_builtin(op: Op, library: Mapping[str, LibraryOp]) -> bool:
-    """Returns whether an op without a custom layer belongs to the library.
+    """Returns whether an op is a builtin op that runs as a library kernel.
 
-    Constants are dequantized at load.
+    A DEQUANTIZE of a constant does not run as a kernel: the device dequantizes the constant at load.
     """
     return op.name in library and not op.is_custom and unpacked_constant(op) is None
 
@@ -124,7 +125,7 @@ def is_builtin(op: Op, library: Mapping[str, LibraryOp]) -> bool:
 def _builtin_refusal(op: Op, library: Mapping[str, LibraryOp], bounds: Bounds) -> str:
     """Returns why the library cannot run an op; "" if it can."""
     if op.name not in library:
-        constant = "it dequantizes no constant; " if op.name == "DEQUANTIZE" else ""
+        constant = "the op does not dequantize a constant; " if op.name == "DEQUANTIZE" else ""
         return constant + (_IN_LIBRARY if op.name in library_ops() else _NOT_IN_LIBRARY)
     if reason := _tensors_refusal(op, bounds):
         return reason
@@ -138,17 +139,17 @@ def _builtin_refusal(op: Op, library: Mapping[str, LibraryOp], bounds: Bounds) -
 def _layer_refusal(op: Op, layer: CustomLayer | None, bounds: Bounds) -> str:
     """Returns why an op with a layer, or a custom op without one, stays on the CPU; "" if it does not."""
     if layer is None:
-        return f"no asset for it: give one with --npu_custom_op_info={op.name},path"
+        return f"no asset for the op: give one with --npu_custom_op_info={op.name},path"
     if reason := activation_refusal(op, layer):
         return reason
     left_out = [index for index, tensor in enumerate(op.inputs) if tensor is None]
     tensors = [a for a in layer.kernel.arguments if isinstance(a, TensorArgument)]
     for tensor in tensors:
         if not tensor.is_output and tensor.index in left_out:
-            return f"input {tensor.index} is left out, but the op's kernel reads it"
+            return f"input {tensor.index} is omitted, but the kernel reads it"
     reads_all = not layer.kernel.arguments and layer.type is LayerType.OCL
     if reads_all and left_out:
-        return f"input {left_out[0]} is left out, and its kernel reads all inputs"
+        return f"input {left_out[0]} is omitted, but the kernel reads all inputs"
     return shapes_misfit(op, layer) or _tensors_refusal(op, bounds) or shapes_refusal(op, layer)
 
 
@@ -159,7 +160,7 @@ def _tensors_refusal(op: Op, bounds: Bounds) -> str:
             reason = _tensor_refusal(tensor, bounds) if tensor is not None else ""
             if reason:
                 return f"{kind} {index} {reason}"
-    return "" if op.outputs else "it has no outputs"
+    return "" if op.outputs else "the op has no outputs"
 
 
 def _tensor_refusal(tensor: Tensor, bounds: Bounds) -> str:
@@ -167,12 +168,12 @@ def _tensor_refusal(tensor: Tensor, bounds: Bounds) -> str:
     if tensor.element_type not in CL_TYPES:
         return f"has type {tensor.element_type.name}, which no kernel can read"
     if not tensor.type.layout.is_static and tensor not in bounds.shapes:
-        why = bounds.reasons.get(tensor, "nothing says how large it can be")
+        why = bounds.reasons.get(tensor, "the tensor's largest size is unknown")
         return f"is '{tensor.name}', {tensor.type}, and has no bound: {why}; {bound_hint(tensor)}"
     if len(tensor.shape) > MAX_RANK:
         return f"has {len(tensor.shape)} dimensions"
     if tensor.is_variable:
-        return "is a variable tensor, which a kernel cannot keep"
+        return "is a variable tensor, which kernels do not support"
     return _constant_refusal(tensor)
 
 
@@ -197,26 +198,32 @@ def _dequantize_refusal(op: Op, taken: set[Op], outputs: set[Tensor]) -> str:
     assert stored is not None
     others = [use for use in result.uses if use not in taken]
     if others:
-        return f"its result is read by {others[0].name}, which stays on the CPU"
+        return f"{others[0].name} reads the result, and stays on the CPU"
     if result in outputs or not result.uses:
-        return "its result is an output of the model" if result in outputs else "no op reads it"
+        return (
+            "the result is an output of the model"
+            if result in outputs
+            else "no op reads the result"
+        )
     return _conversion_refusal(stored, result)
 
 
 def _conversion_refusal(stored: Tensor, result: Tensor) -> str:
     """Returns why a sparse constant cannot be made dense, or a constant cannot be dequantized at load.
 
-    "" if it can.
+    Returns "" if the constant can be converted.
     """
     if stored.sparsity is not None and stored.element_type is result.element_type:
         return (
-            find_sparsity_mistake(stored) if stored.shape == result.shape else "its shape differs"
+            find_sparsity_mistake(stored)
+            if stored.shape == result.shape
+            else "the shapes of constant and result differ"
         )
     is_stored = stored.element_type in (ElementType.FLOAT16, *DEQUANTIZED_INTEGERS)
     if not is_stored or result.element_type is not ElementType.FLOAT32:
-        return f"it makes {result.element_type.name} of {stored.element_type.name}"
+        return f"the NPU cannot convert a constant to {result.element_type.name} from {stored.element_type.name}"
     if stored.shape != result.shape:
-        return f"it makes {result.type} of {stored.type}"
+        return f"the result has type {result.type}, but the constant has type {stored.type}"
     return _constant_refusal(stored) or _quantization_refusal(stored)
 
 
@@ -226,14 +233,14 @@ def _quantization_refusal(stored: Tensor) -> str:
         return ""
     quantization = stored.quantization
     if quantization is None or quantization.blockwise or not quantization.scale:
-        return "its constant has no scale"
+        return "the constant has no scale"
     scales, dimension = len(quantization.scale), quantization.quantized_dimension
     zero_points = len(quantization.zero_point)
     in_range = 0 <= dimension < len(stored.shape) or scales == 1
     if not in_range or scales not in (1, stored.shape[dimension] if stored.shape else 1):
-        return f"its constant has {scales} scales along dimension {dimension} of {stored.type}"
+        return f"the constant has {scales} scales along dimension {dimension} of {stored.type}"
     if zero_points not in (0, scales):
-        return f"its constant has {scales} scales, but {zero_points} zero points"
+        return f"the constant has {scales} scales, but {zero_points} zero points"
     return ""
 
 
@@ -256,7 +263,7 @@ def _keep_pairs_together(ops: Sequence[Op], taken: set[Op], refused: dict[Op, st
                 alone, other = (writer, reader) if writer in taken else (reader, writer)
                 taken.discard(alone)
                 refused[alone] = (
-                    f"{other.name}, which shares its indices, stays on the CPU, where they have "
+                    f"{other.name}, which shares indices with the op, stays on the CPU, where indices have "
                     "another encoding: give an asset for both"
                 )
                 changed = True

@@ -1,9 +1,8 @@
 """Estimates the time of ops and NPU calls with a SoC model's cost model.
 
-On the NPU, an element-wise op becomes a part of the op before it if no other op reads that op's
-result: it then needs no command of its own, and the tensor between the two is neither written nor
-read (the passes `fuse-layers` and `fuse-elementwise`). XNNPACK does the same with activations
-behind products.
+On the NPU, an element-wise op is fused into the op before it if no other op reads the result of the earlier op. A
+fused op needs no command, and the tensor between the two ops is neither written nor read (see the passes
+`fuse-layers` and `fuse-elementwise`). XNNPACK fuses activations into products in the same way.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ _ACTIVATIONS = frozenset({"RELU", "RELU6", "RELU_N1_TO_1"})
 
 @dataclass(frozen=True, slots=True)
 class OpTime:
-    """Expected times of an op, in whole nanoseconds: so sums are the same in any order.
+    """Expected times of an op, in whole nanoseconds, so that sums do not depend on the order of ops.
 
     Attributes:
-      npu: Time on the NPU as a command of its own.
-      joined: Time on the NPU as a part of the op that makes `operand`; equal to `npu` if the op
-        cannot be such a part.
-      cpu: Time on the CPU.
-      operand: Tensor that the op does not read as such a part; None if the op cannot be one.
-      is_known: Whether a time is expected; otherwise all times are 0.
+      npu: Time of the op on the NPU as a separate command.
+      joined: Time on the NPU if the op is fused into the op that makes `operand`; equal to `npu` if the op cannot
+        be fused.
+      cpu: Time of the op on the CPU.
+      operand: Tensor that the op does not read from memory if it is fused; None if the op cannot be fused.
+      is_known: Whether the cost model has a time for the op; otherwise all times are 0.
     """
 
     npu: int = 0
@@ -45,7 +44,7 @@ class OpTime:
 
 
 class OpTimes:
-    """Expected times of a model's ops; each is computed once.
+    """The expected times of a model's ops; the times of each op are computed once.
 
     Attributes:
       costs: Cost model of the SoC.
@@ -57,13 +56,13 @@ class OpTimes:
         bounds: Mapping[str, Sequence[int]],
         has_layer: Callable[[Op], bool],
     ) -> None:
-        """Makes the table of times for a model.
+        """Makes the object for a model; times are computed when they are needed.
 
         Args:
           costs: Cost model of the SoC.
           bounds: Largest shapes of tensors of dynamic shape, by name; the times are for these
             shapes.
-          has_layer: Function that says whether an op runs a user's kernel, whose time is not known.
+          has_layer: Function that returns whether an op runs a kernel of the user, whose time is unknown.
         """
         self.costs = costs
         self._bounds = bounds
@@ -78,7 +77,7 @@ class OpTimes:
         return found
 
     def transfer_ns(self, tensors: Iterable[Tensor]) -> int:
-        """Returns the time of transfers of tensors to the NPU, or back, in nanoseconds."""
+        """Returns the time to transfer tensors to or from the NPU, in nanoseconds."""
         return sum(round(self.costs.transfer_ns * self._size(tensor)) for tensor in tensors)
 
     def _find(self, op: Op) -> OpTime:
@@ -134,8 +133,8 @@ def expect_call(
 
     Args:
       ops: Ops in the call.
-      inputs: Tensors that go to the NPU.
-      outputs: Tensors that come back.
+      inputs: Tensors that are transferred to the NPU.
+      outputs: Tensors that are transferred from the NPU.
       times: Expected times of the ops.
       cpu_ns: Time of the ops that stay on the CPU, in nanoseconds.
     """
@@ -152,7 +151,7 @@ def expect_call(
 
 
 def expect_partition(partition: Subgraph, times: OpTimes, cpu_ns: int) -> ExpectedTime | None:
-    """Returns the expected time of a partition, as `expect_call` does; None if no time is expected."""
+    """Returns the expected time of a partition, like `expect_call`; None if the time of an op is unknown."""
     expected = expect_call(set(partition.ops), partition.inputs, partition.outputs, times, cpu_ns)
     return None if expected.num_unknown == len(partition.ops) else expected
 

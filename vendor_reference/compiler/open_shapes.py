@@ -1,4 +1,4 @@
-"""Shapes of a function's tensors on IE as formulas, if a run tells them: equal shapes have equal formulas."""
+"""Describes the shapes of an IE function's tensors: sizes that are known only at run time are formulas."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _MOST = 2**31
 
 
 class OpenShapes:
-    """The shape of each tensor of a function; run-time sizes are traced (`library/traced_size.py`).
+    """The shape of each tensor of a function; run-time sizes are traced sizes (`library/traced_size.py`).
 
-    The shapes are computed from the shapes of the arguments. An unknown size is a formula of its
-    own.
+    The shapes are computed from the shapes of the function's arguments, so that equal sizes have equal formulas. A
+    size without a rule gets a new name as its formula.
     """
 
     def __init__(self, function: FuncOp, functions: Mapping[str, FuncOp]) -> None:
-        """Computes the shapes of a function with a body; `functions` are all functions of its module."""
+        """Computes the shapes of a function with a body; `functions` holds all functions of the module."""
         self._function = function
         self._functions = functions
         self._shapes: dict[SSAValue, Shape] = {}
@@ -40,7 +40,7 @@ class OpenShapes:
                     self[result]
 
     def __getitem__(self, value: SSAValue) -> Shape:
-        """Returns the shape of a tensor, also of a layer that was made later."""
+        """Returns the shape of a tensor; the tensor may belong to a layer that was added later."""
         if not is_open(value.type):
             return shape_of(value.type)
         if value not in self._shapes:
@@ -48,7 +48,7 @@ class OpenShapes:
         return self._shapes[value]
 
     def view(self, value: SSAValue) -> View:
-        """Returns a view of the tensor in row order."""
+        """Returns a view of a tensor in row order."""
         if not is_open(value.type):
             return view_of(value.type)
         return View.dense(element_type_of(value.type), self[value])

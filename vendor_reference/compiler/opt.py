@@ -1,6 +1,6 @@
-"""`litert-npu opt`.
+"""`litert-npu opt`: reads IR text, runs passes, and prints IR text.
 
-Reads IR text, runs passes, and prints IR text. A compilation can be resumed here at every stage.
+The command can resume a compilation at any stage.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from vendor_reference.soc import get_soc_model
 
 
 def transform_text(text: bytes, name: str, passes: str, soc_model: str = "") -> str:
-    """Reads a module, verifies it, runs passes on it, and verifies it after each pass.
+    """Reads a module, verifies it, runs passes on it, and verifies the module after each pass.
 
     Args:
       text: IR text of any level.
-      name: Name of the text's file, for messages.
-      passes: Names of passes with commas between them, as in `adjust-layouts,optimize-reorders`.
-      soc_model: SoC model to compile for instead of the text's; "" to use the text's.
+      name: File name of the IR text, for messages.
+      passes: Names of passes, separated by commas: `adjust-layouts,optimize-reorders`.
+      soc_model: SoC model to compile for; "" to use the SoC model of the IR text.
 
     Returns:
       IR text after the passes.
 
     Raises:
-      LiteRtError: NOT_FOUND, if a pass or SoC does not exist; INVALID_ARGUMENT and INVALID_IR_TYPE,
-        for an error in the text, with its line; or the error of a pass.
+      LiteRtError: NOT_FOUND, if a pass or SoC does not exist; INVALID_ARGUMENT or INVALID_IR_TYPE, for an error in
+        the IR text, with the line; other statuses, if a pass fails.
     """
     chosen = parse_passes(passes)
     soc = get_soc_model(soc_model) if soc_model else None
@@ -56,5 +56,5 @@ def transform_text(text: bytes, name: str, passes: str, soc_model: str = "") -> 
 
 
 def list_passes() -> Sequence[tuple[str, str]]:
-    """Returns the names of all passes with their descriptions, first the passes of a compilation in order."""
+    """Returns the names and descriptions of all passes; the passes of a compilation come first, in order."""
     return [(name, describe_pass(known)) for name, known in find_passes().items()]

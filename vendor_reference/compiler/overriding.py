@@ -1,7 +1,4 @@
-"""Checks and reports builtin ops that a custom layer overrides.
-
-What the layer must do, and what the change costs.
-"""
+"""Checks and reports builtin ops that a custom layer overrides, and what is lost by overriding."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ _ACTIVATION = "fused_activation_function"
 def find_layer(op: Op, layers: Mapping[str, CustomLayer]) -> CustomLayer | None:
     """Returns the layer for an op: a custom op's layer, or a layer that overrides a builtin op.
 
-    A DEQUANTIZE of a constant is never overridden: it costs nothing in a run.
+    A layer never overrides a DEQUANTIZE of a constant, which takes no time in a run.
     """
     first = op.inputs[0] if op.inputs else None
     is_constant = first is not None and first.is_constant
@@ -33,7 +30,7 @@ def find_layer(op: Op, layers: Mapping[str, CustomLayer]) -> CustomLayer | None:
 def activation_refusal(op: Op, layer: CustomLayer) -> str:
     """Returns why a layer cannot replace an op with a fused activation.
 
-    "" if there is none, or the layer reads it.
+    Returns "" if the op has no fused activation, or the layer reads its name.
     """
     if op.is_custom:
         return ""
@@ -43,8 +40,8 @@ def activation_refusal(op: Op, layer: CustomLayer) -> str:
     assert isinstance(activation, int)
     name = enum_name("ActivationFunctionType", activation)
     return (
-        f"it has a fused {name}, which {layer.file_name} would leave out: its kernel must compute "
-        f"the activation, and read its name from the option '{_ACTIVATION}'"
+        f"the op has a fused {name}, which {layer.file_name} would skip: the kernel must compute "
+        f"the activation, and read the activation's name from the option '{_ACTIVATION}'"
     )
 
 
@@ -62,7 +59,7 @@ def overriding_notes(taken: Sequence[Op], layers: Mapping[str, CustomLayer]) -> 
         neighbours, crossing = _surroundings(ops, on_npu)
         fused = f", and their fusing with {', '.join(neighbours)}" if neighbours else ""
         tensors = "1 tensor passes" if crossing == 1 else f"{crossing} tensors pass"
-        hand_over = f" {tensors} between CPU and NPU for it." if crossing else ""
+        hand_over = f" {tensors} between CPU and NPU because of this." if crossing else ""
         yield (
             f"{name}: {count} overridden by layer{title} of {layer.file_name}. This loses the "
             f"CPU's own kernels (XNNPACK){fused}.{hand_over} Override ops only if the gain is "
@@ -89,7 +86,7 @@ def _surroundings(ops: Sequence[Op], on_npu: AbstractSet[Op]) -> tuple[list[str]
 
 
 def value_sources(layer: CustomLayer) -> Iterator[ValueSource]:
-    """Yields the sources of the values of a layer's defines and arguments."""
+    """Yields the source of the value of each define and argument of a layer."""
     yield from (define.source for define in layer.defines)
     for argument in layer.kernel.arguments:
         if isinstance(argument, (ScalarArgument, ConstantArgument)):

@@ -1,9 +1,7 @@
-"""Checks that a layer and its op agree.
+"""Finds options and inputs of an op that its layer never reads, and defines of a layer that no source file uses.
 
-Finds options and inputs that are never read, and defines that no source uses.
-
-All of this is legal, but often a mistake: so it becomes notes, in the reports of `apply_plugin` and
-`litert-npu layer check`.
+Unused options, inputs and defines are legal, but often mistakes: the reports of `apply_plugin` and `litert-npu
+  layer check` have notes about them.
 """
 
 from __future__ import annotations
@@ -35,7 +33,10 @@ _RANK_OF_IMAGES = 4
 
 
 def find_parameter_notes(ops: Iterable[Op], layers: Mapping[str, CustomLayer]) -> list[str]:
-    """Returns sentences about parameters and inputs of ops that do not fit the ops' layers, each once."""
+    """Returns sentences about options, inputs and defines of ops and their layers that do not match.
+
+    Each sentence occurs once.
+    """
     notes: dict[str, None] = {}
     used: dict[str, frozenset[str]] = {}
     seen: set[tuple[str, bytes]] = set()
@@ -75,8 +76,7 @@ def _unused_defines(layer: CustomLayer, used: frozenset[str]) -> Iterator[str]:
     ]
     if unused:
         yield (
-            f"{layer.file_name}: {_list(unused, 'define')}, which no source uses"
-            f"{_guess(unused[0], used)}."
+            f"{layer.file_name}: no source uses {_list(unused, 'define')}{_guess(unused[0], used)}."
         )
 
 
@@ -94,7 +94,7 @@ def _option_notes(layer: CustomLayer, op: Op, used: frozenset[str]) -> Iterator[
     missing = [source.key for source in asked if source.key not in options]
     if missing and options:
         yield (
-            f"{where}: the op has no {_list(missing, 'option')}: the layer's defaults are used"
+            f"{where}: the op has no {_list(missing, 'option')}, so the layer's defaults are used"
             f"{_guess(missing[0], options)}."
         )
 
@@ -132,8 +132,8 @@ def _any_formats(layer: CustomLayer, op: Op, used: frozenset[str]) -> Iterator[s
                 found[str(argument)] = None
     if found:
         yield (
-            f"{_where(layer, op)}: format ANY of {', '.join(found)} is BYXF, the model's own "
-            "order. In OpenVINO's GPU plugin it is BFYX: write BFYX if the kernel depends on it."
+            f"{_where(layer, op)}: format ANY of {', '.join(found)} means BYXF, the model's own "
+            "order. In OpenVINO's GPU plugin, ANY means BFYX: write BFYX if the kernel depends on that order."
         )
 
 

@@ -1,7 +1,7 @@
-"""Finds, orders and runs the passes of the compiler, and writes the IR after each pass for people to read.
+"""Finds, orders and runs the passes of the compiler, and dumps the IR after each pass.
 
-A pass is a module of `passes/`, with a frozen dataclass as its `PASS`: a new pass is one new file.
-`litert-npu opt --list_passes` prints the first line of its docstring.
+A pass is a module of `passes/` whose constant `PASS` is a frozen dataclass: to add a pass, add a file. `litert-npu
+opt --list_passes` prints the first line of the class's docstring.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ IMPORT = "import"
 
 
 class CompilerPass(ModulePass):
-    """A pass that states its place in a compilation; its fields are its options."""
+    """Base class of passes. The fields of a pass are its options."""
 
     AFTER: ClassVar[str | None] = None
-    """Name of an earlier pass that this one runs behind, "" for none.
+    """Name of the pass after which this pass runs in a compilation; "" for no pass.
 
-    None for a pass that runs only on request.
+    None means that this pass runs only on request.
     """
 
 
 AfterPass = Callable[[str, ModuleOp], None]
-"""Function that is called with a pass's name and the module after the pass."""
+"""Function that is called after each pass, with the name of the pass and the module."""
 
 
 def run_passes(
@@ -59,10 +59,10 @@ def run_passes(
     passes: Sequence[ModulePass],
     after: AfterPass | None = None,
 ) -> None:
-    """Runs passes in order on a module, which they change; does not verify the module: see `check_ir`.
+    """Runs passes in order; they modify the module. Does not verify the module: see `check_ir`.
 
     Raises:
-      LiteRtError: The error of a pass; COMPILATION, if the pass raises xDSL's own error.
+      LiteRtError: A pass fails. The status is COMPILATION if the pass raises an error of xDSL.
     """
     for index, one in enumerate(told("lower", passes)):
         try:
@@ -78,12 +78,14 @@ def run_passes(
 
 
 def find_stage(module: ModuleOp) -> str:
-    """Returns the stage of a module: `import`, or the last pass of a compilation that it has gone through.
+    """Returns the stage of a module.
 
-    The module's attribute `VPUIP.after` names the stage; without it, the level of the ops decides.
+    The stage is `import`, or the last pass of a compilation that has run on the module. The stage is in the
+    module's attribute `VPUIP.after`; without this attribute, the function derives the stage from the level of the
+    ops.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT and NOT_FOUND, if the attribute is not a valid stage.
+      LiteRtError: INVALID_ARGUMENT or NOT_FOUND, if the attribute `VPUIP.after` is not a valid stage.
     """
     said = read_after(module)
     if said:
@@ -106,7 +108,7 @@ def find_stage(module: ModuleOp) -> str:
 
 
 def compile_passes(behind: str = IMPORT) -> list[ModulePass]:
-    """Returns the passes of a compilation that run behind a given pass; by default all passes."""
+    """Returns the passes of a compilation that run after a given pass; by default, returns all passes."""
     names, known = [IMPORT, *pipeline()], find_passes()
     return [known[name]() for name in names[names.index(behind) + 1 :]]
 
@@ -115,12 +117,12 @@ def check_stage(name: str) -> None:
     """Rejects a name that is neither `import` nor a pass of a compilation."""
     stages = [IMPORT, *pipeline()]
     if name not in stages:
-        what = f"{AFTER} is '{name}', but no compilation has such a pass"
+        what = f"{AFTER} is '{name}', which is not a pass of a compilation"
         raise LiteRtError(Status.NOT_FOUND, what, hint=f"Use one of {', '.join(stages)}.")
 
 
 def _come_further(module: ModuleOp, name: str) -> None:
-    """Has a module that says how far it has come say so of one pass more; one that was run before is none."""
+    """Updates a module's `VPUIP.after` after a pass, unless the module is already at a later stage."""
     stages = [IMPORT, *pipeline()]
     if AFTER in module.attributes and name in stages:
         set_after(module, max(name, read_after(module), key=stages.index))
@@ -130,14 +132,16 @@ def parse_passes(text: str) -> list[ModulePass]:
     """Parses a command line's list of passes: `adjust-layouts,bound-shapes{input=1x2}`.
 
     Raises:
-      LiteRtError: NOT_FOUND, with the list of passes; INVALID_ARGUMENT, for wrong options.
+      LiteRtError: NOT_FOUND, if a pass does not exist; INVALID_ARGUMENT, if the options of a pass are invalid.
     """
     passes = []
     try:
         specs = list(parse_pipeline(text)) if text.strip() else []
     except ArgSpecParseError as error:
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"'{text}' is not a list of passes", hint="Write it as a,b,c."
+            Status.INVALID_ARGUMENT,
+            f"'{text}' is not a list of passes",
+            hint="Separate passes by commas: a,b.",
         ) from error
     for spec in specs:
         check_pass_name(spec.name)
@@ -145,7 +149,7 @@ def parse_passes(text: str) -> list[ModulePass]:
         try:
             passes.append(known.from_pass_spec(spec))
         except Exception as error:  # xDSL raises ValueErrors, and bare ones
-            what = " ".join(str(error).split()) or "its options are wrong"
+            what = " ".join(str(error).split()) or "the options of the pass are invalid"
             raise LiteRtError(Status.INVALID_ARGUMENT, what, f"pass '{spec.name}'") from error
     return passes
 
@@ -154,13 +158,13 @@ def check_pass_name(name: str, also: Sequence[str] = ()) -> None:
     """Rejects a name that is neither a pass nor one of `also`."""
     names = [*also, *find_passes()]
     if name not in names:
-        hint = did_you_mean(name, names, f"Name one of {', '.join(names)}.")
+        hint = did_you_mean(name, names, f"Use one of {', '.join(names)}.")
         raise LiteRtError(Status.NOT_FOUND, f"no pass '{name}'", hint=hint)
 
 
 @cache
 def find_passes() -> Mapping[str, type[CompilerPass]]:
-    """Returns all passes by name: those of a compilation in their order, then the others."""
+    """Returns all passes by name: first the passes of a compilation in order, then the other passes."""
     found: dict[str, type[CompilerPass]] = load_package(
         "vendor_reference.compiler.passes", "PASS", lambda one: str(one.name)
     )
@@ -176,7 +180,7 @@ def pipeline() -> Sequence[str]:
 def _in_order(after: Mapping[str, str]) -> Sequence[str]:
     """Returns the passes in an order in which each follows the pass that it names.
 
-    Of passes that follow the same pass, the one with the fewest followers comes first.
+    If several passes follow the same pass, the pass with the fewest followers comes first.
     """
 
     def chain(name: str) -> list[str]:
@@ -190,8 +194,8 @@ def _in_order(after: Mapping[str, str]) -> Sequence[str]:
     for name in sorted(after.keys() - set(order)):
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"pass '{name}' runs after '{after[name]}', which no compilation runs before it",
-            hint=f"Use one of {', '.join(order)}, or an empty text for the first.",
+            f"pass '{name}' runs after '{after[name]}', which is not an earlier pass of a compilation",
+            hint=f"Use one of {', '.join(order)}, or an empty string for the first pass.",
         )
     return order
 
@@ -202,18 +206,19 @@ def describe_pass(known: type[ModulePass]) -> str:
 
 
 def check_dump_options(options: DumpOptions) -> None:
-    """Rejects dump options that name a pass that does not exist."""
+    """Rejects dump options with a pass that does not exist."""
     if options.ir_after:
         check_pass_name(options.ir_after, (ALL, IMPORT))
 
 
 def make_dump_files(options: DumpOptions) -> Mapping[str, str]:
-    """Returns the files to dump in a compilation, by pass; makes their folder.
+    """Returns the path of each file to dump in a compilation, by pass; makes the dump folder.
 
-    The names are `00_import.mlir`, then `NN_<pass>.mlir`, by place in the pipeline.
+    The file names are `00_import.mlir`, then `NN_<pass>.mlir`, where `NN` is the position of the pass in the
+    compilation.
 
     Raises:
-      LiteRtError: NOT_FOUND, if a pass or the folder's parent does not exist; FILE_IO, if the
+      LiteRtError: NOT_FOUND, if a pass or the parent of the dump folder does not exist; FILE_IO, if the dump
         folder cannot be made.
     """
     check_dump_options(options)
@@ -228,11 +233,11 @@ def make_dump_files(options: DumpOptions) -> Mapping[str, str]:
 
 
 def write_dump(files: Mapping[str, str], name: str, module: ModuleOp) -> None:
-    """Writes the module after a pass, if its dump is requested; then verifies the module.
+    """Writes the module after a pass to a file, if a dump after this pass is requested; then verifies the module.
 
     Raises:
-      LiteRtError: FILE_IO, if the file cannot be written; INVALID_IR_TYPE, if the pass has left
-        invalid IR.
+      LiteRtError: FILE_IO, if the file cannot be written; INVALID_IR_TYPE, if the module is invalid after the
+        pass.
     """
     if name not in files:
         return

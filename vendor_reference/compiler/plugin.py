@@ -1,4 +1,4 @@
-"""The reference vendor's compiler plugin, as the host finds it."""
+"""Entry point through which the host finds the reference vendor's compiler plugin."""
 
 from __future__ import annotations
 

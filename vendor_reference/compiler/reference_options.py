@@ -1,4 +1,4 @@
-"""The reference vendor's own options: `--reference_ops=auto`, `--reference_fp16=half`."""
+"""The options of the reference vendor: `--reference_ops` and `--reference_fp16`."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ OPTIONS = {
     REFERENCE_OPS: "Builtin ops that the reference vendor's NPU takes if it supports them: auto "
     "(the ops that are expected to run faster there), all, none (the default), or "
     "names of ops, separated by commas.",
-    REFERENCE_FP16: "Element type of float16 tensors in kernels that do not name a type: half, "
+    REFERENCE_FP16: "Element type in which kernels get float16 tensors if their layers set no type: half, "
     "float, or device (the default: half on a device with fp16 arithmetic, float "
     "on others).",
 }
-"""Names of the options, with their descriptions."""
+"""The descriptions of the options, by name."""
 
 
 def check_options(options: Mapping[str, str]) -> None:
-    """Rejects unknown options, and values that an option cannot have."""
+    """Rejects unknown options and invalid values."""
     for name in options:
         if name not in OPTIONS:
             raise LiteRtError(
@@ -50,5 +50,5 @@ def half_tensors(options: Mapping[str, str]) -> HalfTensors:
             Status.INVALID_TOOL_CONFIG,
             f"--{REFERENCE_FP16}={value}",
             "vendor 'Reference'",
-            f"Use {', '.join(others)} or {last}: what half tensors are in kernels.",
+            f"Use {', '.join(others)} or {last}: this is the type of half tensors in kernels.",
         ) from None

@@ -1,4 +1,4 @@
-"""The reference vendor's compiler, for one run: makes kernels of the emulated NPU from ops with an asset."""
+"""The reference vendor's compiler: compiles the partitions of a model to an executable for the emulated NPU."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from vendor_reference.soc import get_soc_model
 
 
 class ReferencePlugin(CompilerPlugin):
-    """Compiles with the layers that the user's assets describe."""
+    """The compiler of one run, with the custom layers that the user's assets describe."""
 
     takes_ir = True
 

@@ -1,7 +1,7 @@
-"""`--replace_ir`: replaces functions of a compilation by functions of edited texts.
+"""`--replace_ir`: replaces functions of a compilation by functions of edited IR text.
 
-The original function is compiled up to the stage of the text, so that differences are found; from
-there on, the text's function is compiled.
+The original function is compiled up to the stage of the IR text, and its types are compared with the edited
+function; from this stage on, the edited function is compiled.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from vendor_reference.compiler.passes.plan_memory import tell_sizes
 
 
 class Replacements:
-    """The edited functions of a compilation."""
+    """The functions of a compilation that edited IR text replaces."""
 
     def __init__(self, job: Job, imported: Imported) -> None:
-        """Reads and checks the texts.
+        """Reads and checks the edited IR texts.
 
         Raises:
-          LiteRtError: NOT_FOUND, for a missing file, or a function that the compilation does not
-            have; or the error in a text, with its line.
+          LiteRtError: NOT_FOUND, if a file is missing, or the compilation does not have a function; other
+            statuses, for an error in an IR text, with the line.
         """
         own = {f.sym_name.data for f, _ in bodies(imported.module) if read_fp16_of(f) is None}
         self._edited: dict[str, EditedIr] = {}
@@ -58,10 +58,13 @@ class Replacements:
             self._edited[name] = edited
 
     def put_in(self, stage: str, module: ModuleOp) -> list[str]:
-        """Replaces functions after a pass by the texts of this stage; returns sentences for the report.
+        """After a pass, replaces functions by edited functions of the same stage.
+
+        Returns sentences for the report.
 
         Raises:
-          LiteRtError: INVALID_IR_TYPE, if a text's function does not fit, with its line.
+          LiteRtError: INVALID_IR_TYPE, with the line, if the edited function has other arguments or results than
+            the original.
         """
         notes: list[str] = []
         for name, edited in self._edited.items():
@@ -71,9 +74,9 @@ class Replacements:
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """Returns a block for the rest of the compilation.
+        """Makes a `with` block for the rest of the compilation.
 
-        If it fails, the host does not try again with fewer ops.
+        If the compilation fails in this block, the host does not retry with fewer ops.
         """
         with ExitStack() as stack:
             for edited in self._edited.values():
@@ -88,15 +91,18 @@ class Replacements:
                 ) from error
 
 
-_CONSTANTS = "The constants are those of the model's import: dump it again with the same flags."
+_CONSTANTS = "The IR text can use only constants of this compilation: dump the model again with the same flags."
 _TOGETHER = "With --replace_ir, each function of a dump must be compiled as one function."
 
 
 def _put_in(module: ModuleOp, edited: EditedIr, name: str) -> list[str]:
-    """Replaces a module's function, and its twin, by an edited one; returns sentences for the report.
+    """Replaces a module's function, and its version for fp16 arithmetic, by edited functions.
+
+    Returns sentences for the report.
 
     Raises:
-      LiteRtError: INVALID_IR_TYPE, if the text's function does not fit, with its line.
+      LiteRtError: INVALID_IR_TYPE, with the line, if the edited function has other arguments or results than the
+        original.
     """
     own = functions_of(module)[name]
     twins = [f for f, _ in bodies(module) if read_fp16_of(f) == name]
@@ -106,7 +112,7 @@ def _put_in(module: ModuleOp, edited: EditedIr, name: str) -> list[str]:
         pairs.append((twins[0], edited.twin))
     elif twins:
         notes.append(
-            f"{edited.name} has no {twins[0].sym_name.data}: that function stays as it is."
+            f"{edited.name} has no {twins[0].sym_name.data}: that function is not replaced."
         )
     for old, new in pairs:
         _check_fit(edited, old, new)
@@ -149,9 +155,7 @@ def _check_fit(edited: EditedIr, old: FuncOp, new: FuncOp) -> None:
             raise edited.error(new, what)
         for index, (one, other) in enumerate(zip(had, has, strict=True)):
             if one != other:
-                what = (
-                    f"{kind} {index} is {other}, but in {name} after '{edited.stage}' it is {one}"
-                )
+                what = f"{kind} {index} has type {other}, but in {name} after '{edited.stage}' it has type {one}"
                 raise edited.error(new, what)
     _check_written(edited, old, new)
 
@@ -170,7 +174,7 @@ def _check_written(edited: EditedIr, old: FuncOp, new: FuncOp) -> None:
 
 
 def _rename(function: FuncOp, names: Mapping[str, str]) -> None:
-    """Renames a function, and the functions that it names."""
+    """Renames a function, and the functions to which it refers."""
     function.properties["sym_name"] = StringAttr(names[function.sym_name.data])
     for op in function.walk():
         for entries in (op.attributes, op.properties):

@@ -1,11 +1,11 @@
-"""Functions of shapes: they find an output's shape from the shapes of inputs, by formulas.
+"""Shape functions, which compute the shape of an output from the shapes of inputs by formulas.
 
     func.func private @shape_of_Upscale(!shape.shape) -> !shape.shape
         attributes {IE.formulas = ["B", "F*2"], IE.input_shapes = [unit, array<i64: 4>]}
 
-The arguments are the run-time shapes of the layer's inputs; the function itself holds the fixed
-shapes. The rank of a shape value, which decides the size of its buffer, follows from the tensor of
-the shape, or from the function that computes the shape.
+The arguments of a shape function are the run-time shapes of the layer's inputs; its attributes contain the fixed
+shapes. The rank of a shape value determines the size of its buffer. The rank of a shape value is the rank of the
+shape's tensor, or follows from the function that computes the shape.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ INPUT_SHAPES = "IE.input_shapes"
 
 @dataclass(frozen=True, slots=True)
 class ShapeFunction:
-    """A formula for each dimension of a shape.
+    """A shape function: a formula for each dimension, and the fixed shapes of the layer's inputs.
 
-    And the layer's inputs, None for an input whose shape is passed.
+    For an input whose shape is an argument, the fixed shape is None.
     """
 
     formulas: tuple[str, ...]
     inputs: tuple[Shape | None, ...]
 
     def evaluate(self, passed: Sequence[Sequence[Size]]) -> tuple[Size, ...]:
-        """Returns the result's shape for the shapes that are passed."""
+        """Computes the shape of the output for the shapes that are passed as arguments."""
         given = iter(passed)
         inputs = [next(given) if shape is None else shape for shape in self.inputs]
         dims = kernel_dims(inputs[0]) if inputs else (1, 1, 1, 1)
@@ -63,7 +63,7 @@ class ShapeFunction:
 
 
 def make_shape_function(name: str, function: ShapeFunction) -> FuncOp:
-    """Returns the function in the IR."""
+    """Makes a function in the IR."""
     count = sum(shape is None for shape in function.inputs)
     made = FuncOp.external(name, [ShapeType()] * count, [ShapeType()])
     made.attributes[FORMULAS] = ArrayAttr([StringAttr(text) for text in function.formulas])
@@ -72,7 +72,7 @@ def make_shape_function(name: str, function: ShapeFunction) -> FuncOp:
 
 
 def find_shape_function(function: FuncOp) -> ShapeFunction | None:
-    """Reads a shape function from a function in the IR; None for any other function."""
+    """Reads a shape function from a function in the IR; returns None for any other function."""
     formulas = function.attributes.get(FORMULAS)
     if formulas is None:
         return None
@@ -92,14 +92,14 @@ def _error(function: FuncOp, found: object) -> LiteRtError:
         Status.INVALID_ARGUMENT,
         f"{FORMULAS} is {found}",
         f"function '{function.sym_name.data}'",
-        f"Formulas are texts, and {INPUT_SHAPES} has unit for each shape that is passed.",
+        f"Write formulas as strings, and write unit in {INPUT_SHAPES} for each shape that is passed.",
     )
 
 
 def find_shape_ranks(
     functions: Mapping[str, FuncOp], function: FuncOp, block: Block
 ) -> dict[SSAValue, int]:
-    """Returns the ranks of shape values, from the tensor of each shape, or from the function that computes it."""
+    """Returns the ranks of shape values, from the tensor of each shape or the function that computes the shape."""
     ranks: dict[SSAValue, int] = {}
     for op in block.ops:
         if isinstance(op, ActualShapeOfOp):
@@ -124,7 +124,7 @@ def find_shape_ranks(
 
 
 class CalledLayer(NamedTuple):
-    """The tensors that a call of a layer's function reads and makes; shapes are keyed by their tensors."""
+    """The tensors that a call of a layer's function reads and returns, and the shape values by tensor."""
 
     inputs: Sequence[SSAValue]
     outputs: Sequence[SSAValue]
@@ -133,9 +133,10 @@ class CalledLayer(NamedTuple):
 
 
 def read_call(op: CallOp, function: FuncOp) -> CalledLayer:
-    """Reads a call on tensors: operands are inputs, then shapes of inputs and outputs; results are outputs.
+    """Reads the tensors and shapes of a call.
 
-    Shapes of outputs that the layer's kernel finds follow these.
+    The operands are inputs, then shapes of inputs and outputs. The results are outputs, then shapes of outputs
+    that the layer's kernel computes.
     """
     inputs, shapes = _split_shapes(op.arguments)
     outputs, own = _split_shapes(op.results)

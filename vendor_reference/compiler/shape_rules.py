@@ -1,7 +1,4 @@
-"""Finds the rule for the shape of a custom op's output, if the model leaves it open.
-
-Checks that rules fit the model.
-"""
+"""Finds rules for the shapes of a custom op's outputs that the model leaves open, and checks these rules."""
 
 from __future__ import annotations
 
@@ -17,17 +14,16 @@ from vendor_reference.custom_layers.kernel_spec import ShapeArgument
 
 
 class ByKernel(Enum):
-    """A kernel finds the shape in a run; only the user can give the shape's largest value."""
+    """Rule of a shape that a kernel or library computes; only the user can give the largest shape."""
 
     OWN = "own"
-    """The layer's own kernel, which writes the shape beside its result."""
+    """The layer's own kernel writes the shape in addition to its result."""
     SEPARATE = "separate"
-    """A separate kernel, which runs before the layer's kernel."""
+    """A separate kernel computes the shape before the layer's kernel runs."""
     LIBRARY = "library"
     """No kernel.
 
-    The library of a CPU layer finds the shape before the run, from the shapes that are known
-    then.
+    The library of a CPU layer computes the shape before a run, from the shapes that are known then.
     """
 
 
@@ -35,10 +31,10 @@ ShapeRule = OutputShape | ByKernel
 
 
 def find_shape_rule(op: Op, layer: CustomLayer, output: int) -> ShapeRule | None:
-    """Returns the rule for an output of dynamic shape; None if there is no rule.
+    """Returns the rule for the shape of an output of dynamic shape; None if there is no rule.
 
-    A layer without a rule keeps the shape of the input that has exactly the same dimensions in the
-    model.
+    An output without a rule has the shape of the first input with the same shape in the model, unknown dimensions
+    included.
     """
     if layer.type is LayerType.CPP:
         return ByKernel.LIBRARY
@@ -50,33 +46,39 @@ def find_shape_rule(op: Op, layer: CustomLayer, output: int) -> ShapeRule | None
 
 
 def shapes_refusal(op: Op, layer: CustomLayer) -> str:
-    """Returns why a layer cannot run on an op's tensors of dynamic shape; "" if it can, or there are none."""
+    """Returns why a layer cannot run on an op's tensors of dynamic shape.
+
+    Returns "" if it can, or all shapes are fixed.
+    """
     tensors = [t for t in (*op.inputs, *op.outputs) if t is not None]
     is_static = all(tensor.type.layout.is_static for tensor in tensors)
     if is_static or layer.type is LayerType.CPP:  # the library is asked, and reports the problem
         return ""
     if any(file.sha256 and file.sizes is None for file in layer.sources):
         return (
-            "its code is for fixed shapes: compile the layer with --shape_bounds, or give its "
+            "the layer's code is for fixed shapes: compile the layer with --shape_bounds, or give its "
             "source"
         )
     for index, tensor in enumerate(op.outputs):
         if not tensor.type.layout.is_static and find_shape_rule(op, layer, index) is None:
             return (
-                f"output {index} is {tensor.type}, and its layer does not say how the shape is found: give the "
+                f"output {index} is {tensor.type}, and the layer does not say how the shape is found: give the "
                 "description (.json) output_shapes, or let the kernel write it"
             )
     return ""
 
 
 def declared_shape(layer: CustomLayer, output: int) -> OutputShape | None:
-    """Returns the rule in the layer's description for an output; a bound if a kernel finds the shape."""
+    """Returns the shape of an output in the layer's description.
+
+    The result is only a bound if a kernel computes the shape.
+    """
     shapes = layer.output_shapes or ()
     return shapes[output] if output < len(shapes) else None
 
 
 def alike_input(op: Op, output: int) -> SameShape | None:
-    """Returns the first input to which the model gives the output's shape, unknown dimensions included."""
+    """Returns the first input with the same shape in the model as an output, unknown dimensions included."""
     pattern = op.outputs[output].type.shape
     for index, tensor in enumerate(op.inputs):
         if tensor is not None and tensor.type.shape == pattern:
@@ -85,7 +87,7 @@ def alike_input(op: Op, output: int) -> SameShape | None:
 
 
 def is_guessed(op: Op, layer: CustomLayer, output: int) -> bool:
-    """Returns whether a rule is only a guess from the model's shapes."""
+    """Returns whether the shape of an output is only assumed to be the shape of an input."""
     if op.outputs[output].type.layout.is_static or layer.shape_kernel is not None:
         return False
     by_kernel = ShapeArgument(True, output) in layer.kernel.arguments
@@ -95,25 +97,25 @@ def is_guessed(op: Op, layer: CustomLayer, output: int) -> bool:
 def shapes_misfit(op: Op, layer: CustomLayer) -> str:
     """Returns why a layer's rules for its outputs' shapes do not fit the op; "" if they fit.
 
-    No bound can repair this, so this check comes before the check for missing bounds.
+    A bound does not help in this case, so this check comes before the check for missing bounds.
     """
     is_open = [not tensor.type.layout.is_static for tensor in op.outputs]
     for index, tensor in enumerate(op.outputs):
         if not is_open[index] and ShapeArgument(True, index) in layer.kernel.arguments:
             return (
-                f"its layer's kernel writes the shape of output {index}, but the model fixes it: "
-                f"{tensor.type}; convert the model with an unknown dimension there"
+                f"the layer's kernel writes the shape of output {index}, but the model has a fixed shape there: "
+                f"{tensor.type}; convert the model with an unknown dimension in this shape"
             )
     if not any(is_open) or layer.output_shapes is None:
         return ""
     if len(layer.output_shapes) > len(op.outputs):
         outputs = f"{len(op.outputs)} output{'s' if len(op.outputs) > 1 else ''}"
-        return f"its layer has {len(layer.output_shapes)} output_shapes, but the op {outputs}"
+        return f"the layer has {len(layer.output_shapes)} output_shapes, but the op has {outputs}"
     for index in range(len(op.outputs)):
         rule = declared_shape(layer, index)
         reason = _misfit(op, rule, index) if rule is not None and is_open[index] else ""
         if reason:
-            return f"its layer's output_shapes give output {index} {reason}"
+            return f"the layer's output_shapes give output {index} {reason}"
     return ""
 
 
@@ -124,10 +126,10 @@ def _misfit(op: Op, rule: OutputShape, index: int) -> str:
         return f"no shape: {error.what}"
     pattern = op.outputs[index].type.shape
     if len(sizes) != len(pattern):
-        return f"{len(sizes)} dimensions, but the model gives it {len(pattern)}"
+        return f"{len(sizes)} dimensions, but the model declares {len(pattern)}"
     for dimension, (size, fixed) in enumerate(zip(sizes, pattern, strict=True)):
         if isinstance(size, int) and fixed >= 0 and size != fixed:
-            return f"the size {size} in dimension {dimension}, but the model gives it {fixed}"
+            return f"the size {size} in dimension {dimension}, but the model declares {fixed}"
     return ""
 
 

@@ -1,12 +1,13 @@
-"""SimpleGPU defines: writes the text in front of a kernel's sources.
+"""SimpleGPU defines: writes the code before a kernel's source code.
 
-The built-in defines come first. They are the defines of Inference Engine custom layers, for each
-tensor of the op: `INPUT0_DIMS` and the like, always in the order B, F, Y, X. Array elements are
-`int`, so that `min(x, INPUT0_DIMS[3])` works. The layer's own defines follow in the order:
-quantization, options, entries of the description.
+The built-in defines come first. For each tensor of the op, they are the defines of Inference Engine custom layers,
+such as `INPUT0_DIMS`; arrays always have the order B, F, Y, X. The elements of arrays are `int`, so that `min(x,
+INPUT0_DIMS[3])` compiles. The layer's own defines follow: first quantization, then options, then entries of the
+description.
 
-Floats are written so that C reads them back exactly, with an `f` if a float can hold the number: a
-kernel that multiplies by an option should not compute in double.
+Floats are written so that C reads the exact value. Floats have the suffix `f` if the type float can represent
+them, so that a
+kernel that multiplies by an option does not compute in double.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _FP16_LINES = (
     "#pragma OPENCL EXTENSION cl_khr_fp16 : enable",
     "#endif",
 )
-"""Lines in front of a kernel that gets halves: without them, OpenCL C has no arithmetic on halves."""
+"""Lines before a kernel with half tensors; without these lines, OpenCL C has no arithmetic on half."""
 
 _INIT = re.compile(rb"_INIT\b")
 _FLOAT_MAX = 3.4028234663852886e38
@@ -48,7 +49,7 @@ _FLOAT_MAX = 3.4028234663852886e38
 
 @dataclass(frozen=True, slots=True)
 class KernelTensor:
-    """A tensor as a kernel gets it."""
+    """The type and memory layout in which a kernel gets a tensor."""
 
     element_type: ElementType
     view: Bfyx
@@ -62,11 +63,11 @@ def write_prelude(
     local_size: Sequence[Size],
     holes: list[Size],
 ) -> str:
-    """Returns the text in front of a layer's sources.
+    """Returns the defines that come before the source code of a layer.
 
-    A define of a run-time size is left out if the layer's text does not mention it, so that the
-    program need not be built for each shape; `holes` get the sizes of the other defines. Inputs
-    that are left out are None, and the local size is empty if the driver chooses.
+    A define of a run-time size is omitted if the layer's source code does not mention it, so that the program need
+    not be built for each shape. The run-time sizes of the other defines are added to `holes`. Omitted inputs are
+    None, and the local size is empty if the driver chooses it.
     """
     has_halves = any(
         tensor is not None and tensor.element_type is ElementType.FLOAT16
@@ -89,12 +90,15 @@ def write_prelude(
 
 
 def uses_init(texts: Iterable[bytes]) -> bool:
-    """Returns whether sources, headers or defines name a built-in array's `_INIT`, which must then be defined."""
+    """Returns whether sources, headers or defines mention the `_INIT` of a built-in array.
+
+    If so, `_INIT` must be defined.
+    """
     return any(_INIT.search(text) for text in texts)
 
 
 class _Writer:
-    """Writes defines, with holes for sizes that a run tells."""
+    """Writes defines, with holes for sizes that are known only at run time."""
 
     def __init__(
         self, holes: list[Size], mentioned: Collection[str] | None, has_init: bool
@@ -136,13 +140,13 @@ class _Writer:
 def layer_defines(
     layer: CustomLayer, op: Op, values: OpValues, notes: list[str]
 ) -> Sequence[tuple[str, str]]:
-    """Returns the names and texts of a layer's own defines, in order.
+    """Returns the names and values of a layer's own defines, in order.
 
-    `notes` get a sentence for each option that cannot be a define, and for each define without a
+    The function adds a sentence to `notes` for each option that cannot be a define, and for each define without a
     value.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if a define has no value, or a value of another type.
+      LiteRtError: INVALID_ARGUMENT, if a define has no value, or its value has the wrong type.
     """
     texts = _options(op, values, notes) if layer.defines_options else []
     for define in layer.defines:
@@ -176,20 +180,21 @@ def _missing_option(define: Define, values: OpValues) -> str:
     size = values.num_other_bytes()
     why = f"the op's options are {size} bytes that are not a FlexBuffer map" if size else ""
     if source.default is not None:
-        return f"has its default: {why}" if why else ""
+        return f"has its default value: {why}" if why else ""
     if not define.is_plain:
         return ""
-    return f"is empty: it has no default, and {why or f'the op has no option {source.key!r}'}"
+    return (
+        f"is empty: the define has no default, and {why or f'the op has no option {source.key!r}'}"
+    )
 
 
 def _quantization(
     layer: CustomLayer, op: Op, own: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
-    """Yields `INPUT0_SCALE` and `INPUT0_ZERO_POINT` of each quantized tensor.
+    """Yields defines such as `INPUT0_SCALE` and `INPUT0_ZERO_POINT` for each quantized tensor.
 
-    Arrays for quantization by channel.
-
-    Both have a `_SIZE`; if the text, or a define of its own, names an `_INIT`, all arrays have one.
+    For quantization by channel, they are arrays. Both have a `_SIZE`. If the source code or a define of the layer
+    mentions an `_INIT`, all arrays have an `_INIT`.
     """
     quantized = [
         (f"{kind}{index}", tensor.quantization)
@@ -223,40 +228,38 @@ def _options(op: Op, values: OpValues, notes: list[str]) -> list[tuple[str, str]
     defines = []
     if size := values.num_other_bytes():
         notes.append(
-            f"op '{op.name}': its {size} bytes of options are not a FlexBuffer map, so they "
+            f"op '{op.name}': the {size} bytes of options are not a FlexBuffer map, so they "
             "become no defines; a description (.json) can read a C struct by 'field'."
         )
     for key, entry in values.options().items():
         value = as_value(entry)
         reason = ""
         if not f"_{key}".isidentifier() or not key.isascii():
-            reason = "its name cannot be part of a C name"
+            reason = "the option's name cannot be part of a C name"
         elif value is None:
-            reason = "it is neither numbers nor text"
+            reason = "the value is neither numbers nor text"
         else:
             try:
                 defines.append((f"PARAM_{key}", define_text(value)))
             except LiteRtError as error:
-                reason = f"it is {error.what}"
+                reason = f"the value is {error.what}"
         if reason:
             notes.append(f"op '{op.name}': option {key!r} becomes no define: {reason}.")
     return defines
 
 
 def define_text(value: Value, define_type: str = "", is_plain: bool = False) -> str:
-    """Returns the text of a define's value.
+    """Returns the value of a define as C source code.
 
     Args:
-      value: A number or text, or several.
+      value: A number or string, or a sequence of them.
       define_type: `int`, `float`, `int[]`, `float[]`; or "" to use the value unchanged, with commas
         between the elements of an array.
-      is_plain: Whether a value with a type also stays unchanged; the type then only says whether
-        braces are put around it, as custom layer configurations have it. Comments in a text are
-        left out then.
+      is_plain: Whether values stay unchanged even if `define_type` is not empty: the type then only says whether
+        the value gets braces, as in custom layer configurations. Comments in a string are then removed.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the value is not of that type, or a text cannot stand in a
-        define.
+      LiteRtError: INVALID_ARGUMENT, if the value does not have the type, or a define cannot contain a string.
     """
     if isinstance(value, (bool, int, float, str)):
         values: Sequence[Scalar] = (value,)
@@ -268,7 +271,7 @@ def define_text(value: Value, define_type: str = "", is_plain: bool = False) -> 
     if element_type != define_type:
         return f"({define_type}) {{{text}}}"
     if is_array and define_type and not is_plain:
-        raise _error(f"{len(values)} values, but one {define_type} is expected")
+        raise _error(f"{len(values)} values, expected one {define_type}")
     return text
 
 
@@ -279,15 +282,15 @@ def _plain(value: Scalar) -> str:
 def _typed(value: Scalar, element_type: str) -> str:
     if isinstance(value, str):
         if element_type:
-            raise _error(f"the text '{value}', but {element_type} is expected")
+            raise _error(f"the string '{value}', expected {element_type}")
         if define_line(value) != value:
-            what = "it has a comment, or a backslash at its end"
-            raise _error(f"the text {value[:40]!r}, which a #define cannot hold: {what}")
+            what = "it contains a comment, or ends with a backslash"
+            raise _error(f"the string {value[:40]!r}, which a #define cannot contain: {what}")
         return value
     if element_type == "float" or (isinstance(value, float) and not element_type):
         return _float(float(value))
     if isinstance(value, float) and not value.is_integer():
-        raise _error(f"{value}, but int is expected")
+        raise _error(f"{value}, expected int")
     return _int(int(value))
 
 

@@ -1,4 +1,4 @@
-"""Collects the facts about buffers of a function of tasks that the memory planner needs."""
+"""Collects what the memory planner needs to know about the buffers of a VPUIP function."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from vendor_reference.custom_layers.kernel_spec import KernelSpec, LocalArgument
 def find_demands(
     module: ModuleOp, function: FuncOp, buffers: Sequence[SSAValue]
 ) -> tuple[Sequence[Demand], Sequence[int]]:
-    """Returns the demands of a function's tasks for these buffers, and each task's bytes of local memory."""
+    """Returns the demand for each buffer of a function, and the number of bytes of local memory of each task."""
     walk = _Walk(module, buffers)
     for op in function.body.block.ops:
         if isinstance(op, TaskOp):
@@ -65,7 +65,7 @@ class _Walk:
         self._local: dict[object, int] = {}
 
     def task(self, op: TaskOp) -> None:
-        """Adds a step: the buffers that the task touches live now."""
+        """Adds a step: the buffers that the task reads or writes are in use now."""
         step = len(self.local_bytes)
         for value in op.operands:
             if buffer := self._found.get(value):

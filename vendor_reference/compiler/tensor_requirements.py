@@ -1,9 +1,9 @@
-"""The requirements of a layer for the tensors that it reads and writes, on all levels of the IR.
+"""The requirements of a layer for the tensors that it reads and writes, at all IR levels.
 
-A custom layer's external function has the requirements as `IE.input_layouts` and similar
-attributes, an `IE.CustomBinaryLayer` has them without `IE.`, and a builtin op has them in its
-class. Generic passes (layouts, precisions, strides, memory spaces) use only this module to find
-them.
+The external function of a custom layer has attributes with the requirements, such as `IE.input_layouts`. An
+`IE.CustomBinaryLayer` has the same attributes without the prefix `IE.`. The requirements of a builtin op are in
+its class. The passes for layouts, precisions, strides and memory spaces find requirements only through this
+module.
 """
 
 from __future__ import annotations
@@ -44,11 +44,13 @@ from vendor_reference.executable.executable import format_shape
 
 @dataclass(frozen=True, slots=True)
 class TensorRequirement:
-    """A layer's requirements for a tensor: layout, element type, and memory space; None accepts any.
+    """A layer's requirements for a tensor: layout, element type, memory space, and strides.
+
+    A requirement of None accepts any value.
 
     Attributes:
-      strides: For each dimension, the elements from one index to the next; True accepts a view of a
-        larger tensor as it is; False requires a tensor without gaps.
+      strides: Required stride of each dimension, in elements; True accepts any strided view of a larger tensor;
+        False requires a tensor without gaps.
     """
 
     layout: Order | None = None
@@ -73,7 +75,7 @@ class Requirements:
     def of_layouts(
         cls, inputs: Sequence[Order | None], outputs: Sequence[Order | None]
     ) -> Requirements:
-        """Returns requirements for layouts alone."""
+        """Makes requirements that contain only layouts."""
         return cls(tuple(map(TensorRequirement, inputs)), tuple(map(TensorRequirement, outputs)))
 
 
@@ -153,11 +155,11 @@ _ATTRIBUTES = {
     "memory_spaces": _SPACE,
 }  # fmt: skip
 NAMES = tuple(_ATTRIBUTES)
-"""Names of the attributes that hold requirements; attributes of spaces are for inputs, then outputs."""
+"""Names of the attributes that hold requirements; attributes for memory spaces list inputs, then outputs."""
 
 
 def requirement_attributes(requirements: Requirements, prefix: str = "IE.") -> dict[str, Attribute]:
-    """Returns requirements as attributes; leaves out attributes without a requirement, except layouts."""
+    """Converts requirements to attributes; omits attributes without a requirement, except layouts."""
     attributes: dict[str, Attribute] = {}
     tensors = [*requirements.inputs, *requirements.outputs]
     for name, entries in _ATTRIBUTES.items():
@@ -172,10 +174,10 @@ def requirement_attributes(requirements: Requirements, prefix: str = "IE.") -> d
 def read_requirements(
     attributes: Mapping[str, Attribute], num_inputs: int, num_outputs: int, prefix: str = "IE."
 ) -> Requirements:
-    """Returns the requirements in attributes; a missing attribute requires nothing.
+    """Reads requirements from attributes; a missing attribute means no requirement.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, with the attribute and its expected form.
+      LiteRtError: INVALID_ARGUMENT, if an attribute does not have the expected format.
     """
     fields: list[dict[str, Any]] = [{} for _ in range(num_inputs + num_outputs)]
     for name, entries in _ATTRIBUTES.items():
@@ -199,7 +201,7 @@ def _with_layout(asked: TensorRequirement) -> TensorRequirement:
 def check_requirements(
     requirements: Requirements, read: Sequence[Attribute], made: Sequence[Attribute], where: str
 ) -> None:
-    """Checks that layouts have the tensors' rank, and that strides keep elements apart."""
+    """Checks that layouts have the rank of their tensors, and that the required strides are possible."""
     for kind, asked, types in (
         ("input", requirements.inputs, read),
         ("output", requirements.outputs, made),
@@ -216,10 +218,12 @@ def check_requirements(
 
 
 def check_strides(asked: TensorRequirement, shape: Sequence[int], where: str) -> None:
-    """Rejects strides that no tensor of a shape can have; run-time dimensions are checked later.
+    """Rejects strides that are not possible for a tensor of a shape.
+
+    Strides of run-time dimensions are checked later.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, with the strides and the problem.
+      LiteRtError: INVALID_ARGUMENT, if the strides are not possible.
     """
     strides = asked.strides
     if isinstance(strides, bool):
@@ -240,13 +244,13 @@ def check_strides(asked: TensorRequirement, shape: Sequence[int], where: str) ->
         if strides[slow] < strides[fast] * shape[fast]:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{shown}: dimension {slow} steps {strides[slow]} elements, but dimension {fast} "
-                f"fills {strides[fast] * shape[fast]}: elements would overlap",
+                f"{shown}: dimension {slow} has a stride of {strides[slow]} elements, but dimension {fast} "
+                f"extends over {strides[fast] * shape[fast]}: elements would overlap",
                 where,
             )
     layout = [dim for dim in asked.layout or falling if dim in falling]
     if layout != falling:
-        what = f"{shown} fall in the order of dimensions {falling}, but the layout is {layout}"
+        what = f"{shown}: the strides decrease in the order of dimensions {falling}, but the layout is {layout}"
         raise LiteRtError(Status.INVALID_ARGUMENT, what, where)
 
 

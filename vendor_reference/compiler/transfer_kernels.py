@@ -1,4 +1,4 @@
-"""Kernels that copy a tensor: to another order, to another element type, or to another place."""
+"""Kernels that copy a tensor to another order, to another element type, or to another buffer."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
 
 def transfer_kernel(title: str, source: IrType, target: IrType) -> KernelSpec:
-    """Returns the kernel for two tensors or buffers of one shape."""
+    """Returns the kernel that copies a tensor or buffer to another of the same shape."""
     return _kernel(title, view_of(source), view_of(target))
 
 
 def dynamic_transfer_kernel(title: str, source: IrType, target: IrType) -> KernelSpec:
-    """Returns the kernel for two tensors of one run-time shape; their types have the largest shape."""
+    """Returns the kernel that copies a tensor of run-time shape; both types have the largest shape."""
     bound = shape_of(source)
     sizes = input_sizes(0, [-1] * len(bound))
     source_tensor, target_tensor = (

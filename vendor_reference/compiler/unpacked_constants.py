@@ -1,4 +1,4 @@
-"""Finds constants under DEQUANTIZE and DENSIFY, which the NPU unpacks at load, at no cost in a run."""
+"""Finds constants that a DEQUANTIZE or DENSIFY unpacks; the NPU unpacks them once, before runs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from litert.model.graph import Op, Tensor
 
 
 def unpacked_constant(op: Op) -> Tensor | None:
-    """Returns the constant that a DEQUANTIZE or DENSIFY unpacks, if it is known before a run.
+    """Returns the constant that a DEQUANTIZE or DENSIFY unpacks; None for other ops.
 
-    None for other ops.
-
-    For the DEQUANTIZE of a sparse constant, this is the DENSIFY's result.
+    For the DEQUANTIZE of a sparse constant, this is the result of the DENSIFY.
     """
     if op.name not in ("DEQUANTIZE", "DENSIFY") or op.is_custom:
         return None
@@ -23,6 +21,6 @@ def unpacked_constant(op: Op) -> Tensor | None:
 
 
 def is_known_ahead(tensor: Tensor) -> bool:
-    """Returns whether a tensor is a constant, or is unpacked from a constant when the executable is loaded."""
+    """Returns whether a tensor is a constant, or is unpacked from a constant before runs."""
     maker = tensor.producer
     return tensor.is_constant or (maker is not None and unpacked_constant(maker) is not None)

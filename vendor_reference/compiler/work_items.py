@@ -1,4 +1,4 @@
-"""Computes an op's number of work items, their groups, and the memory that they take."""
+"""Computes the number of work items of an op, the work group size, and the memory that work groups need."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from vendor_reference.executable.executable import work_size
 
 @dataclass(frozen=True, slots=True)
 class OpShapes:
-    """Shapes of an op's tensors: numbers, or values that a run tells.
+    """Shapes of an op's tensors: numbers, or values that are known only at run time.
 
     Attributes:
-      inputs: Shapes of the inputs; None for inputs that are left out.
+      inputs: Shapes of the inputs; None for omitted inputs.
     """
 
     inputs: tuple[tuple[Size, ...] | None, ...]
@@ -28,19 +28,19 @@ class OpShapes:
 
 
 def evaluate_work_sizes(spec: KernelSpec, shapes: OpShapes) -> tuple[Sequence[int], Sequence[int]]:
-    """Returns global and local size for shapes that are numbers.
+    """Returns the global and local size for shapes that are numbers.
 
-    The local size is empty if the driver chooses.
+    The local size is empty if the driver chooses it.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if a formula has no value, there are no work items, or the
-        local size does not divide the global size.
+      LiteRtError: INVALID_ARGUMENT, if a formula has no value, the number of work items is 0, or the local size
+        does not divide the global size.
     """
     global_size, local_size = resolve_work_sizes(spec, shapes)
     if 0 in global_size and any(multiply(shape) for shape in shapes.outputs):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"global size {list(global_size)}: no work item would write the outputs",
+            f"the global size is {list(global_size)}, so that no work item would write the outputs",
             hint=f"B, F, Y, X of {spec.sizes_of} are {', '.join(map(str, _dims(spec, shapes)))}.",
         )
     items, group = work_size(global_size, local_size or None, _no_shape, "")
@@ -48,7 +48,7 @@ def evaluate_work_sizes(spec: KernelSpec, shapes: OpShapes) -> tuple[Sequence[in
 
 
 def resolve_work_sizes(spec: KernelSpec, shapes: OpShapes) -> tuple[Sequence[Size], Sequence[Size]]:
-    """Returns global and local size without checks, for shapes that a run may tell."""
+    """Returns the global and local size without checks, for shapes that may be known only at run time."""
     dims = _dims(spec, shapes)
     global_size: Sequence[Size] = _resolve_all("global", spec.global_size, dims, shapes)
     global_size = global_size or [multiply(shapes.outputs[0])]
@@ -61,7 +61,7 @@ def resolve_work_sizes(spec: KernelSpec, shapes: OpShapes) -> tuple[Sequence[Siz
 def described_local_size(
     spec: KernelSpec, shapes: OpShapes, local_size: Sequence[Size]
 ) -> Sequence[Size]:
-    """Returns the described part of the launched local size, and the description's other dimensions."""
+    """Returns the dimensions of the local size that the description gives."""
     described = len(spec.local_size)
     if described <= len(local_size):
         return local_size[: described or None]  # without a described size, the size of the launch
@@ -93,7 +93,7 @@ def local_bytes(
 
 @lru_cache(maxsize=1024)
 def read_formula(text: str) -> Formula:
-    """Returns the parsed formula; each text is parsed once."""
+    """Returns the parsed formula of a text; each text is parsed once."""
     return Formula(text)
 
 
@@ -119,7 +119,7 @@ def _dims(spec: KernelSpec, shapes: OpShapes) -> Sequence[Size]:
     shape = tensors[of.index] if of.index < len(tensors) else None
     if shape is None:
         kind = "outputs" if of.is_output else "inputs"
-        what = f"{of} of an op that has {len(tensors)} {kind}"
+        what = f"{of} does not exist: the op has {len(tensors)} {kind}"
         raise LiteRtError(Status.INVALID_ARGUMENT, what)
     if spec.counts_from_end:
         return _dims_from_end(shape, len(shapes.outputs[0]))
@@ -127,12 +127,11 @@ def _dims(spec: KernelSpec, shapes: OpShapes) -> Sequence[Size]:
 
 
 def _dims_from_end(shape: Sequence[Size], output_rank: int) -> Sequence[Size]:
-    """Returns X as the last dimension, Y as the one before it, F and B as those before.
+    """Returns the sizes B, F, Y, X of a tensor, counted from its last dimension.
 
-    0 beyond the output's rank.
-
-    In a tensor of rank 4 and above, features are the last dimension here, but count as the
-    dimension behind the batch.
+    X is the last dimension, Y the dimension before X, then F, then B. Sizes beyond the rank of the output are 0.
+    In a tensor of rank 4 or more, features are the last dimension in memory, but count as the dimension after the
+    batch.
     """
     features_first = (shape[0], shape[-1], *shape[1:-1]) if len(shape) > 3 else shape
     counted = [*reversed(features_first), 1, 1, 1, 1][:4]

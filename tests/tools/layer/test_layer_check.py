@@ -164,9 +164,9 @@ def test_parameters_that_do_not_meet_are_notes(
     )
     printed = capsys.readouterr().out
     assert "options 'alpha', 'beta' of the op, which the layer never uses" in printed
-    assert "define 'FILTRE', which no source uses (did you mean 'FILTER'?)" in printed
+    assert "no source uses define 'FILTRE' (did you mean 'FILTER'?)" in printed
     assert (
-        "the op has no option 'Alpha': the layer's defaults are used (did you mean 'alpha'?)"
+        "the op has no option 'Alpha', so the layer's defaults are used (did you mean 'alpha'?)"
         in printed
     )
 

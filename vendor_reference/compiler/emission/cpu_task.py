@@ -1,4 +1,4 @@
-"""Converts a task on VPUIP whose layer is a function on the host to a task of an executable."""
+"""Converts a VPUIP task of a CPU layer to a task of an executable."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def emit_cpu_task(
     place: Callable[[SSAValue], Argument],
     shapes: tuple[Sequence[int | None], Sequence[int | None]],
 ) -> CpuTask:
-    """Returns the task of a CPU layer on VPUIP, after memory planning.
+    """Converts a VPUIP task of a CPU layer to a task of an executable, after memory planning.
 
-    `place` finds the place of a buffer; `shapes` are the function's shape indices for the inputs
-    that are passed, and for the outputs; None for fixed shapes.
+    `place` returns the memory location of a buffer. `shapes` holds an index into the function's shape values for
+    each passed input, and for each output; None for a fixed shape.
     """
     kernel = spec.cpu_layer
     assert kernel is not None
@@ -82,7 +82,7 @@ def _place(
     expected = layout.dims(shape) if layout.is_blocked else shape
     if shape_of(ir_type) != expected or element_type_of(ir_type) is not config.element_type:
         what = (
-            f"a buffer {ir_type} for {operand.tensor_type}, but the layer takes "
+            f"the buffer for {operand.tensor_type} has type {ir_type}, but the layer takes "
             f"{config.element_type.name} in {layout}"
         )
         raise LiteRtError(Status.INVALID_ARGUMENT, what, spec.location)
@@ -91,6 +91,6 @@ def _place(
     if (strides, offset) == (layout.strides(shape), 0):
         return CpuPlace(argument, shape=told)
     if not config.takes_view or layout.is_blocked or told is not None:
-        what = f"a buffer {ir_type}, but the layer takes {layout} without gaps"
+        what = f"the buffer has type {ir_type}, but the layer takes {layout} without gaps"
         raise LiteRtError(Status.INVALID_ARGUMENT, what, spec.location)
     return CpuPlace(argument, strides, offset)

@@ -1,4 +1,4 @@
-"""Converts shapes of a function on VPUIP to shape values of the executable's function."""
+"""Converts the run-time shapes of a VPUIP function to shape values of a function in the executable."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class FunctionShapes:
     """The shape values of one function, in the function's order.
 
     Attributes:
-      values: Shape values, without places until `place` assigns them.
-      index: Index of each shape that was added.
+      values: Shape values; `place` assigns their memory locations.
+      index: Index of each shape in `values`.
       needs_fp16: Whether the function is for devices with fp16 arithmetic.
     """
 
@@ -64,11 +64,11 @@ class FunctionShapes:
                     self._bounds.setdefault(shape, shape_of(op.outputs[port].type))
 
     def bound(self, index: int) -> Shape:
-        """Returns the largest value of a shape."""
+        """Returns the largest possible value of a shape."""
         return self.values[index].bound
 
     def add_input(self, op: TaskActualShapeOfOp, input_index: int) -> None:
-        """Adds the shape of a function's input."""
+        """Adds the run-time shape of an input of the function."""
         bound = shape_of(op.source.type)
         patterns = self._patterns(INPUT_PATTERNS)
         pattern = patterns[input_index] if patterns else None
@@ -76,7 +76,7 @@ class FunctionShapes:
         self._add(op.shape, name, ShapeKind.INPUT, pattern, bound, index=input_index)
 
     def add_computed(self, op: EvaluateShapeOp) -> None:
-        """Adds a shape that formulas give."""
+        """Adds a shape that formulas compute."""
         function = find_shape_function(self._functions[op.callee.root_reference.data])
         assert function is not None
         *passed, result = op.shapes
@@ -89,7 +89,7 @@ class FunctionShapes:
         self._add(result, name, ShapeKind.COMPUTED, pattern, bound, sizes=sizes)
 
     def add_written(self, op: TaskOp, task: int) -> None:
-        """Adds shapes that a task's kernel writes."""
+        """Adds shapes that the kernel of a task writes."""
         for shape in op.output_shapes:
             if shape not in self.index:
                 bound = self._bounds[shape]
@@ -97,14 +97,14 @@ class FunctionShapes:
                 self._add(shape, self._name(shape), ShapeKind.WRITTEN, pattern, bound, index=task)
 
     def add_asked(self, op: TaskOp, spec: KernelSpec) -> None:
-        """Adds shapes that the library of a CPU layer finds; their task follows later."""
+        """Adds shapes that the library of a CPU layer computes; the task of this CPU layer is set later."""
         assert spec.cpu_layer is not None
         patterns = spec.cpu_layer.asked_shapes
         ports = [port for port, pattern in enumerate(patterns) if -1 in pattern]
         if len(ports) != len(op.output_shapes):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{len(op.output_shapes)} shapes of a layer that finds {len(ports)}",
+                f"the task has {len(op.output_shapes)} shapes of outputs, but its layer computes {len(ports)}",
                 spec.location,
             )
         for port, shape in zip(ports, op.output_shapes, strict=True):
@@ -114,7 +114,7 @@ class FunctionShapes:
                 self._asked[shape] = port
 
     def settle_asked(self, op: TaskOp, task: int) -> None:
-        """Records the task whose library finds these shapes."""
+        """Stores which task's library computes these shapes."""
         if not self._asked:
             return
         for port, shape in output_shapes_of(op).items():
@@ -124,19 +124,19 @@ class FunctionShapes:
                 del self._asked[shape]
 
     def check_settled(self) -> None:
-        """Rejects shapes from a library if no task of that library has them."""
+        """Rejects shapes that a library should compute if they belong to no task of that library."""
         for shape in self._asked:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the shape of '{self._name(shape)}' belongs to no output of the layer that finds "
+                f"the shape of '{self._name(shape)}' belongs to no output of the layer that computes "
                 "it",
                 at_function(self._function),
             )
 
     def task_shapes(self, op: TaskOp) -> tuple[Sequence[int | None], Sequence[int | None]]:
-        """Returns the indices of the shapes of a task's inputs, as they are passed, and of its outputs.
+        """Returns the shape indices of a task's passed inputs, and of its outputs.
 
-        None for fixed shapes.
+        The index of a fixed shape is None.
         """
         inputs, outputs = self._told(op)
         return (
@@ -145,9 +145,9 @@ class FunctionShapes:
         )
 
     def op_shapes(self, op: TaskOp, spec: KernelSpec) -> OpShapes | None:
-        """Returns the shapes of a task's tensors that are known only at run time.
+        """Returns the shapes of a task's tensors, of which some are known only at run time.
 
-        None if all shapes are fixed.
+        Returns None if all shapes are fixed.
         """
         if not (op.input_shapes or op.output_shapes) or not op.outputs:
             return None
@@ -159,7 +159,7 @@ class FunctionShapes:
         return OpShapes(tuple(all_inputs(spec, inputs)), tuple(outputs))
 
     def dynamic_outputs(self, outputs: Sequence[SSAValue]) -> Sequence[DynamicOutput]:
-        """Returns the function outputs whose shapes are further outputs."""
+        """Returns the outputs of the function whose run-time shapes are additional outputs."""
         patterns = self._patterns(OUTPUT_PATTERNS)
         if not patterns:
             return ()
@@ -171,7 +171,10 @@ class FunctionShapes:
         ]
 
     def place(self, places: Mapping[SSAValue, Argument], end: int) -> int:
-        """Assigns each shape a place in DDR, behind `end` if the caller allocates it; returns the new end."""
+        """Assigns each shape a location in DDR; shapes that the caller allocates are placed after `end`.
+
+        Returns the new end.
+        """
         end = align(end)
         for value, index in self.index.items():
             place = places.get(value)

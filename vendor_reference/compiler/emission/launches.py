@@ -1,6 +1,6 @@
 """Makes the programs of an executable.
 
-The text and the arguments of each kernel, for each kind of buffers.
+A program has the source code and arguments of one kernel, for one combination of buffer types.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from vendor_reference.programs.kernel_text import kernel_title
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """The common part of all tasks that run one kernel on buffers of the same types.
+    """The data shared by all tasks that run one kernel on buffers of the same types.
 
     Attributes:
       program: Index of the program in the executable.
-      bindings: Source of each argument of the kernel.
+      bindings: Source of the value of each kernel argument.
       local_bytes: Size of each argument that is local memory, in bytes.
     """
 
@@ -71,20 +71,20 @@ class Launches:
         self._kernels = TaskKernels(module)
 
     def no_kernel(self, op: TaskOp) -> KernelSpec | None:
-        """Returns the spec of a task that runs commands or a function on the host; None for a kernel."""
+        """Returns the spec of a task that runs firmware commands or a function on the host; else None."""
         spec = self._kernels.find(op)
         is_other = spec is not None and (spec.commands or spec.cpu_layer is not None)
         return spec if is_other else None
 
     def find(self, op: TaskOp, shapes: FunctionShapes) -> Launch:
-        """Returns the program of a task, and the sources of its arguments."""
+        """Returns the program of a task, and the source of each argument's value."""
         spec = self._kernels.find(op)
         if spec is None or not isinstance(op, OclOp):
             layer = f"@{op.callee.root_reference.data}" if op.callee else "code"
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"{op.name} of {layer}, which no function describes",
-                hint=f"Give {KERNEL} to the task's function, or to the task of code.",
+                f"{op.name} runs {layer}, but no function describes its kernel",
+                hint=f"Add {KERNEL} to the task's function, or to the task itself if it runs compiled code.",
             )
         sizes = (op.numbers(GLOBAL_SIZE), op.numbers(LOCAL_SIZE))
         kernel = op.callee or op.attributes[KERNEL]
@@ -142,7 +142,7 @@ class Launches:
 def _input(
     spec: KernelSpec, index: int, ir_type: Attribute | None, shapes: OpShapes
 ) -> KernelTensor | None:
-    """Returns an input as its kernel sees it; None for an input that is left out."""
+    """Returns an input as the kernel gets it; None for an omitted input."""
     if ir_type is None:
         return None
     if index in spec.flat_inputs:
@@ -151,7 +151,7 @@ def _input(
 
 
 def assemble_command(command: Command, shapes: OpShapes | None = None) -> LayerCommand:
-    """Translates a command from words; `shapes` are the shapes that a run tells, for formulas.
+    """Encodes a firmware command; formulas in the command's fields refer to the run-time `shapes`.
 
     Raises:
       LiteRtError: UNSUPPORTED or INVALID_ARGUMENT, if the firmware has no such command.
@@ -177,6 +177,8 @@ def _resolve(number: Size | float | str, shapes: OpShapes | None) -> Size | floa
     if not isinstance(number, str):
         return number
     if shapes is None:
-        raise LiteRtError(Status.INVALID_ARGUMENT, f"formula '{number}', but all shapes are fixed")
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, f"a command has formula '{number}', but all shapes are fixed"
+        )
     dims = kernel_dims(shapes.inputs[0] or ()) if shapes.inputs else (1, 1, 1, 1)
     return read_formula(number).resolve(dims, shapes.inputs, shapes.outputs)

@@ -1,7 +1,7 @@
-"""Converts VPUIP to an executable: the functions' tasks with programs, constants and places.
+"""Converts VPUIP to an executable: the tasks of its functions, with programs, constants and memory locations.
 
-This step writes the text in front of a kernel's sources, since only here are shapes, layouts and
-work sizes all known. Constants that kernels read are stored once for each order.
+This step generates the defines before a kernel's source code, because shapes, layouts and work sizes are all known
+only here. A constant that kernels read is stored once for each dimension order that they need.
 """
 
 from __future__ import annotations
@@ -81,17 +81,16 @@ from vendor_reference.firmware.instructions import Instruction, instruction_set
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """The result of emitting a module.
+    """The result of converting a VPUIP module to an executable.
 
     Attributes:
-      bindings: Sources of the arguments, for each task of each function, to compare with the
-        kernel's declaration.
-      titles: Titles of programs with sources, in order: `Layer relu1 using Custom Layer ReLU`, from
-        the first op of each program.
-      samples: Programs of the executable; a program that depends on shapes is given for the largest
-        shapes.
+      bindings: For each task of each function, the source of each argument's value, to compare with the kernel's
+        declaration.
+      titles: Titles of the programs with source code, in order. A title names the first op of the program: `Layer
+        relu1 using Custom Layer ReLU`.
+      samples: Programs of the executable; a program that depends on shapes is generated for the largest shapes.
       notes: Sentences for the report.
-      memory: Memory plans by function name, for functions with buffers between their tasks.
+      memory: Memory plan of each function that has buffers between its tasks, by function name.
     """
 
     executable: Executable
@@ -102,7 +101,7 @@ class Lowered:
     memory: Mapping[str, MemoryPlan] = field(default_factory=dict)
 
     def kernel_tasks(self) -> Iterator[tuple[Function, KernelTask, Sequence[BoundArgument]]]:
-        """Yields the tasks that run kernels, with their functions and the sources of their arguments."""
+        """Yields each task that runs a kernel, with its function and the sources of its argument values."""
         for function, bindings in zip(self.executable.functions, self.bindings, strict=True):
             for task, bound in zip(function.tasks, bindings, strict=True):
                 if isinstance(task, KernelTask):
@@ -110,13 +109,13 @@ class Lowered:
 
 
 def emit_executable(module: ModuleOp, constants: Mapping[str, Constant]) -> Lowered:
-    """Makes an executable from a module on VPUIP: one function for each of its functions with tasks.
+    """Makes an executable from a VPUIP module, with one function for each module function that has tasks.
 
-    A custom layer's kernel has "" as its entry if only a build can find it; `entry_points.py` sets
-    it later. `constants` are by the keys of the module's resources.
+    If only a build can find the kernel of a custom layer, its entry is "" until `entry_points.py` sets the entry.
+    `constants` holds the constants by the keys of the module's resources.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the module contains ops of another level, or a constant is
+      LiteRtError: INVALID_ARGUMENT, if the module contains ops of a level other than VPUIP, or a constant is
         missing.
     """
     launches, made, functions = Launches(module), EmittedConstants(constants), functions_of(module)
@@ -307,7 +306,7 @@ class _FunctionEmission:
             if not (argument.order or argument.panel):
                 return self._place(value)
             if not isinstance(value.owner, TaskConstantOp):
-                what = f"input {argument.index}, which the kernel wants packed, is not a constant"
+                what = f"the kernel needs input {argument.index} packed, but this input is not a constant"
                 raise LiteRtError(Status.UNSUPPORTED, what, spec.location)
             index = self._constant(value.owner, argument.order, argument.panel)
             return Argument(ArgumentKind.CONSTANT, index)
@@ -315,7 +314,7 @@ class _FunctionEmission:
             shapes = output_shapes_of(op) if argument.is_output else input_shapes_of(op)
             if argument.index not in shapes:
                 kind = "output" if argument.is_output else "input"
-                what = f"the shape of {kind} {argument.index} is not a value of the function"
+                what = f"the function has no shape value for {kind} {argument.index}"
                 raise LiteRtError(Status.UNSUPPORTED, what, spec.location)
             return Argument(ArgumentKind.SHAPE, self._shapes.index[shapes[argument.index]])
         if isinstance(argument, ScalarArgument):
@@ -329,7 +328,7 @@ class _FunctionEmission:
         return Argument(ArgumentKind.LOCAL, size_bytes=local_bytes)
 
     def _place(self, value: SSAValue) -> Argument:
-        """Returns the place of a buffer; a constant that a kernel reads is added to the executable."""
+        """Returns the memory location of a buffer; adds constants that a kernel reads to the executable."""
         if value not in self._places:
             owner = value.owner
             assert isinstance(owner, TaskConstantOp)
@@ -348,7 +347,7 @@ class _FunctionEmission:
 
 
 def written_arguments(function: FuncOp) -> set[SSAValue]:
-    """Returns the arguments of a function that its tasks write: its outputs."""
+    """Returns the outputs of a function: the arguments that its tasks write."""
     roots: dict[SSAValue, SSAValue] = {}
     written: set[SSAValue] = set()
     for op in function.body.block.ops:
@@ -365,18 +364,21 @@ class EmittedConstants:
     """Collects the executable's constants, in the order of their indices."""
 
     def __init__(self, table: Mapping[str, Constant]) -> None:
-        """`table` has the constants of the module's resources, by key."""
+        """`table` holds the constants of the module's resources, by key."""
         self.constants: list[Constant] = []
         self._table = table
         self._places: dict[object, int] = {}
 
     def resource(self, key: str, order: Order, panel: int = 0) -> int:
-        """Returns the index of a table's constant, which the device loads in that order, in panels."""
+        """Returns the index of a constant from the table.
+
+        The device loads the constant in the given order, packed as panels.
+        """
         if key not in self._table:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"no data for the constant '{key}'",
-                hint="An IR text has no weights: compile the model.",
+                hint="IR text contains no weights: compile the model instead.",
             )
         return self._constant(key, self._table[key], order, panel)
 
@@ -388,7 +390,7 @@ class EmittedConstants:
         order: Order = (),
         panel: int = 0,
     ) -> int:
-        """Returns the index of a constant with these bytes."""
+        """Returns the index of the constant that has these bytes."""
         tensor_type = RankedTensorType.of(element_type, shape)
         constant = Constant(tensor_type, Blob(data))
         return self._constant((data, tensor_type), constant, order, panel)

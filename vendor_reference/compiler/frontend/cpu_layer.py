@@ -1,4 +1,4 @@
-"""Converts a CPU layer and its op to a kernel with requirements, like those of OpenCL layers."""
+"""Converts a CPU layer and its op to a kernel with requirements for its tensors, as for OpenCL layers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ from vendor_reference.executable.executable import Source
 def cpu_layer_kernel(
     layer: CustomLayer, op: Op, kernel: CpuKernel, sources: Sequence[Source]
 ) -> KernelSpec:
-    """Returns the kernel of an op whose layer is a function in a shared object.
-
-    The shared object is the only source.
-    """
+    """Returns the kernel of an op with a CPU layer. The only source file of this kernel is the shared object."""
     inputs = [TensorArgument(False, i) for i, tensor in enumerate(op.inputs) if tensor is not None]
     outputs = [TensorArgument(True, i) for i in range(len(op.outputs))]
     return KernelSpec(
@@ -38,7 +35,7 @@ def cpu_layer_kernel(
 
 
 def cpu_layer_requirements(kernel: CpuKernel) -> Requirements:
-    """Returns a CPU layer's requirements for the op's present inputs and for its outputs."""
+    """Returns a CPU layer's requirements for the outputs of its op, and for the inputs that are not omitted."""
     return Requirements(
         tuple(_requirement(tensor) for tensor in kernel.config.inputs if tensor is not None),
         tuple(_requirement(tensor) for tensor in kernel.config.outputs),
@@ -48,20 +45,23 @@ def cpu_layer_requirements(kernel: CpuKernel) -> Requirements:
 def tensor_configs(
     op: Op, kernel: CpuKernel | None
 ) -> tuple[Sequence[TensorConfig | None], Sequence[TensorConfig | None]]:
-    """Returns how an op's CPU layer takes each input and output; None for each tensor of other layers."""
+    """Returns the configurations of the tensors of an op with a CPU layer.
+
+    For other ops, each configuration is None.
+    """
     if kernel is None:
         return [None] * len(op.inputs), [None] * len(op.outputs)
     return kernel.config.inputs, kernel.config.outputs
 
 
 def find_blocks(config: TensorConfig | None) -> MemoryLayout | None:
-    """Returns the blocked layout in which a CPU layer takes a tensor; None for a layout without blocks."""
+    """Returns the blocked layout that a CPU layer requires for a tensor; None for a layout without blocks."""
     layout = config.layout if config is not None else None
     return layout if layout is not None and layout.is_blocked else None
 
 
 def memory_type(tensor: Tensor, config: TensorConfig | None) -> Attribute:
-    """Returns the IE type of a tensor as a layer takes it; a blocked layout is a tensor of another shape."""
+    """Returns the IE type of a tensor in the layout that a layer requires; a blocked layout changes the shape."""
     layout = find_blocks(config)
     shape = tensor.type.shape if layout is None else layout.dims(tensor.shape)
     return tensor_type(tensor.element_type, shape)

@@ -1,8 +1,8 @@
-"""Converts partitions of a TFLite model to a module on IE: a function for each, and for each custom kernel.
+"""Converts partitions of a TFLite model to an IE module. Each partition and each custom kernel becomes a function.
 
-Custom ops become calls, and constants become resources in a table beside the module. A DEQUANTIZE
-of a constant becomes the constant itself, which the device dequantizes at load. The bytes of
-constants stay in the table; the IR refers to them by key.
+Custom ops become calls. Constants become resources: a table beside the module holds their bytes, and the IR refers
+to them by key. A DEQUANTIZE of a constant becomes the constant itself; the device dequantizes the constant when it
+loads the model.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _E = ElementType
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """Partitions on IE, constants by the keys of the module's resources, and notes for the report."""
+    """Partitions as IE functions, constants by the keys of the module's resources, and notes for the report."""
 
     module: ModuleOp
     constants: Mapping[str, Constant]
@@ -63,13 +63,13 @@ def import_partitions(
 ) -> Imported:
     """Makes a module with a function `Partition_<n>` for each partition.
 
-    If the device decides the type of half tensors, each partition also has a function
-    `Partition_<n>_fp16`, which runs instead on devices with fp16 arithmetic. `cpu_kernels` are the
-    choices for ops of CPU layers.
+    If the device chooses the type of half tensors, each partition also has a function `Partition_<n>_fp16`, which
+    replaces `Partition_<n>` on devices with fp16 arithmetic. `cpu_kernels` holds the implementations chosen for
+    ops of CPU layers.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if a partition has an op that the NPU does not take;
-        INVALID_ARGUMENT, if an asset does not fit its op.
+      LiteRtError: UNSUPPORTED, if a partition has an op that the NPU does not support; INVALID_ARGUMENT, if an
+        asset does not fit its op.
     """
     named = {f"Partition_{index}": partition for index, partition in enumerate(partitions)}
     taken = [*named, *map(_fp16_name, named)]
@@ -159,7 +159,7 @@ class _FunctionImport:
         layers, library = self._job.layers, self._job.library
         ops = self._partition.ops
         if not any(find_layer(op, layers) or is_builtin(op, library) for op in ops):
-            what = "a constant whose readers stay on the CPU stays there too"
+            what = "the constant stays on the CPU, because the ops that read it stay there"
             raise LiteRtError(Status.UNSUPPORTED, what)
         for place, op in enumerate(ops):  # any op, if the host compiles whole subgraphs
             if reason := find_refusal(op, layers, library, self._bounds):
@@ -198,7 +198,10 @@ class _FunctionImport:
                 self._blocks[unpack.outputs[0], layout] = result
 
     def _in_blocks(self, value: SSAValue, layout: MemoryLayout | None) -> SSAValue:
-        """Returns the value as a layer takes it; packs each value into blocks only once."""
+        """Returns a value in the layout that a layer requires.
+
+        Converts each value to a blocked layout only once.
+        """
         if layout is None:
             return value
         if (value, layout) not in self._blocks:
@@ -215,7 +218,7 @@ class _FunctionImport:
         operands: Sequence[SSAValue],
         results: Sequence[Attribute],
     ) -> CustomBinaryLayerOp:
-        """Makes a layer whose code is compiled ahead: the code is an operand, the kernel an attribute."""
+        """Makes a layer with precompiled code: the code is an operand, and the kernel is an attribute."""
         key = self._module.table.add_code(layer.op_name, code)
         if key not in self._codes:
             code_type = tensor_type(_E.UINT8, (len(code),))
@@ -242,9 +245,9 @@ class _FunctionImport:
         self._values.update(zip(op.outputs, layer.outputs, strict=True))
 
     def _tap(self, made: Operation, tensors: Sequence[Tensor | None]) -> None:
-        """Stores the names of an op's outputs on it, if taps are requested.
+        """Stores the names of an op's outputs in an attribute, if taps are requested.
 
-        None for an output that is not shown.
+        `tensors` has None for an output without a tap.
         """
         if not self._job.taps:
             return
@@ -269,7 +272,10 @@ class _FunctionImport:
         return [self._values[tensor] for tensor in tensors]
 
     def _operand(self, tensor: Tensor, precision: ElementType | None) -> SSAValue:
-        """Returns a tensor as a layer takes it; half constants become floats at load."""
+        """Returns a tensor in the form that a layer requires.
+
+        The device converts half constants to float at load.
+        """
         is_known = tensor.is_constant or tensor in self._dense
         if is_known and (tensor.element_type, precision) == (_E.FLOAT16, _E.FLOAT32):
             how, dense = stored_dequantization(tensor), self._dense.get(tensor)
@@ -296,10 +302,7 @@ class _FunctionImport:
 
 
 def _packed_in(layer: CustomLayer, op: Op) -> bytes | None:
-    """Returns the code of a layer that is compiled ahead, for an op of fixed shapes.
-
-    None for ops that become calls.
-    """
+    """Returns the precompiled code of a layer, for an op of fixed shapes; None for ops that become calls."""
     if not all(t is None or t.type.layout.is_static for t in (*op.inputs, *op.outputs)):
         return None
     return next((file.packed_in for file in layer.sources if file.packed_in is not None), None)
@@ -314,7 +317,7 @@ def _type(tensor: Tensor) -> Attribute:
 
 
 class ConstantTable:
-    """Stores constants by the keys of their resources; equal constants are stored once."""
+    """A table of constants, with the key of a resource for each constant; equal constants are stored once."""
 
     def __init__(self) -> None:
         self.constants: dict[str, Constant] = {}
@@ -323,7 +326,7 @@ class ConstantTable:
     def add(
         self, tensor: Tensor, dequantization: Dequantization | None = None, blob: Blob | None = None
     ) -> str:
-        """Returns the key of a constant tensor, or of a constant with these data.
+        """Adds a constant tensor, or a constant with the given data, and returns its key.
 
         Tensors with the same data share one key.
         """
@@ -334,7 +337,7 @@ class ConstantTable:
         return self._keep("constant", same, Constant(tensor_type, blob, dequantization))
 
     def add_code(self, name: str, code: bytes) -> str:
-        """Returns the key of a layer's code, which lies in an asset and which no kernel reads."""
+        """Adds the code of a layer, which an asset contains, and returns its key; kernels do not read code."""
         code_type = RankedTensorType.of(_E.UINT8, (len(code),))
         return self._keep("code", name, Constant(code_type, Blob(code)))
 
@@ -346,9 +349,9 @@ class ConstantTable:
 
 
 def stored_dequantization(stored: Tensor) -> Dequantization:
-    """Returns how a quantized constant becomes float32.
+    """Returns how the device converts a quantized constant to float32.
 
-    `find_refusal` has already checked that this is possible.
+    `find_refusal` has already checked that the conversion is possible.
     """
     if stored.element_type is _E.FLOAT16:
         return Dequantization()

@@ -1,7 +1,6 @@
-"""Makes the external functions on IE that stand for kernels of custom layers, with their calls' requirements.
+"""Makes the external IE functions that represent kernels of custom layers, with requirements for their calls.
 
-A layer has requirements for its op's tensors: formats, precisions, and whether the tensors can be
-views.
+A layer requires formats and precisions of its op's tensors, and says whether the tensors can be views.
 """
 
 from __future__ import annotations
@@ -58,10 +57,10 @@ class LayerFunctions:
         halves: HalfPolicy,
         notes: list[str],
     ) -> None:
-        """Makes an object without functions.
+        """Makes an empty object.
 
-        `taken` are names that no function gets, `cpu_kernels` are the choices for ops of CPU
-        layers; sentences for the report are added to `notes`.
+        No function gets a name in `taken`. `cpu_kernels` holds the implementations chosen for ops of CPU layers.
+        Sentences for the report are added to `notes`.
         """
         self.made: list[FuncOp] = []
         self._names = SymbolNames(taken)
@@ -73,7 +72,10 @@ class LayerFunctions:
         self._symbols: dict[object, str] = {}
 
     def symbol(self, op: Op, layer: CustomLayer, has_fp16: bool) -> str:
-        """Returns the name of the function for an op's kernel on devices with or without fp16 arithmetic."""
+        """Returns the name of the function that represents an op's kernel.
+
+        `has_fp16` says for which devices: with or without fp16 arithmetic.
+        """
         kernel = self._cpu_kernels.get(op)
         spec = self.kernel(op, layer)
         requirements = (
@@ -110,13 +112,13 @@ class LayerFunctions:
         return layer_kernel(layer, op, sources, self._notes)
 
     def requirements(self, op: Op, layer: CustomLayer, has_fp16: bool) -> Requirements:
-        """Returns a kernel's requirements for an op's tensors on devices with or without fp16 arithmetic."""
+        """Returns a kernel's requirements for an op's tensors, for devices with or without fp16 arithmetic."""
         is_half = self._halves.is_half(op.name, has_fp16)
         formats = self._named_formats(layer)
         return layer_requirements(tensor_bindings(layer, op), op, is_half, formats)
 
     def is_by_device(self, op: Op, layer: CustomLayer) -> bool:
-        """Returns whether the device decides the type that an op's kernel gets for half tensors."""
+        """Returns whether the device chooses the element type in which an op's kernel gets half tensors."""
         if self._halves.tensors is not HalfTensors.DEVICE or op in self._cpu_kernels:
             return False
         bindings, formats = tensor_bindings(layer, op), self._named_formats(layer)
@@ -126,20 +128,21 @@ class LayerFunctions:
         where = f"{layer.file_name}, op '{op.name}'"
         if op.name in self._halves.half_ops:
             self._notes.append(
-                f"{where}: half tensors are half in its kernel on every device, as the kernel "
+                f"{where}: the kernel gets half tensors as half on every device, because the kernel "
                 "declares half*."
             )
             return False
         self._notes.append(
-            f"{where}: half tensors are half in its kernel where the device has fp16 arithmetic, and float "
-            "elsewhere; the device decides when it loads the model. --reference_fp16=half or float decides now."
+            f"{where}: the kernel gets half tensors as half on devices with fp16 arithmetic, and as "
+            "float on others; the device decides when it loads the model. --reference_fp16=half or "
+            "float decides now."
         )
         return True
 
     def _named_formats(self, layer: CustomLayer) -> Collection[str]:
-        """Returns the tensors, such as `INPUT0`, whose format a layer's text names.
+        """Returns the tensors, such as `INPUT0`, whose format a layer's source code checks.
 
-        The text has code for each known format.
+        The source code handles each known format.
         """
         if layer.op_name not in self._formats:
             texts = (file.data for file in layer.files())
@@ -151,7 +154,10 @@ class LayerFunctions:
 def _layer_types(
     op: Op, kernel: CpuKernel | None
 ) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
-    """Returns the types of the op's present inputs, and of its outputs, as its layer takes them."""
+    """Returns the types of an op's inputs and outputs in the layouts that the layer requires.
+
+    Omitted inputs have no type.
+    """
     inputs, outputs = tensor_configs(op, kernel)
     return (
         tuple(memory_type(t, c) for t, c in zip(op.inputs, inputs, strict=True) if t is not None),
@@ -162,13 +168,13 @@ def _layer_types(
 def layer_requirements(
     bindings: Sequence[KernelArgument], op: Op, is_half: bool, formats: Collection[str]
 ) -> Requirements:
-    """Returns the requirements of a layer for the op's present inputs and its outputs.
+    """Returns the requirements of a layer for the op's outputs, and for the inputs that are not omitted.
 
-    Elements keep the model's type unless the layer names another, since the kernel was written for
-    the model's type; `is_half` says whether half tensors are then half instead of float. A kernel
-    that asks for no format gets row order. A kernel that uses pitches takes any order, except for
-    tensors in `formats`: their order may be one that is no format, for which the text has no code.
-    The first binding of a tensor counts.
+    Elements keep the model's type unless the layer requires another type, because kernels are written for the
+    model's type. `is_half` says whether the kernel gets half tensors as half instead of float. A kernel that
+    requires no format gets tensors in row order. A kernel that uses pitches takes tensors in any order, except the
+    tensors in `formats`: the source code handles only orders that are formats. If a tensor is bound to several
+    arguments, the first argument determines its requirements.
     """
     first: dict[tuple[bool, int], TensorArgument] = {}
     for binding in bindings:

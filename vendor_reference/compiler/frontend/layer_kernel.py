@@ -1,6 +1,6 @@
-"""Converts a custom layer and its op to a kernel, with values from the op's options and quantization.
+"""Converts a custom layer and its op to a kernel with values from the op's options and quantization.
 
-A layer whose text uses no built-in define of a size that a run tells is built once.
+A layer is built only once for all shapes if its source code uses no built-in define of a run-time size.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def layer_kernel(
 ) -> KernelSpec:
     """Returns the kernel of an op, with the layer's sources and headers.
 
-    Adds sentences for the report to `notes`.
+    Sentences for the report are added to `notes`.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the layer does not fit the op, with asset and op.
+      LiteRtError: INVALID_ARGUMENT, if the layer does not fit the op; the error names the asset and the op.
     """
     try:
         values = OpValues(op)
@@ -77,7 +77,7 @@ def layer_kernel(
 
 
 def layer_sources(layer: CustomLayer) -> tuple[Sequence[Source], Sequence[Source]]:
-    """Returns a layer's sources and headers under the names that the executable uses."""
+    """Returns a layer's source and header files, with the names that the executable gives them."""
     return (
         tuple(program_source(layer, file) for file in layer.sources),
         tuple(program_source(layer, file) for file in layer.headers),
@@ -85,15 +85,14 @@ def layer_sources(layer: CustomLayer) -> tuple[Sequence[Source], Sequence[Source
 
 
 def tensor_bindings(layer: CustomLayer, op: Op) -> Sequence[KernelArgument]:
-    """Returns the layer's arguments with their data.
+    """Returns the arguments of a layer's kernel, with their data.
 
-    Without a description, the op's inputs and outputs in order.
-
-    The op has each argument, and each output of the op is an argument.
+    Without a description, the arguments are the op's inputs and outputs in order. Each output of the op must be
+    bound to an argument.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if an output is not bound, or the op has no such tensor;
-        NOT_FOUND, if data are missing.
+      LiteRtError: INVALID_ARGUMENT, if an output of the op is not bound to an argument, or an argument is bound to
+        a tensor that the op does not have; NOT_FOUND, if data are missing.
     """
     if not layer.kernel.arguments:
         inputs = [TensorArgument(False, i) for i in range(len(op.inputs))]
@@ -112,23 +111,23 @@ def tensor_bindings(layer: CustomLayer, op: Op) -> Sequence[KernelArgument]:
         if index not in bound:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"no argument of the kernel is output {index} of the op",
+                f"output {index} of the op is not bound to an argument of the kernel",
                 hint="Bind each output.",
             )
     return bindings
 
 
 def constant_shape(tensor: Tensor) -> ConstantArgument:
-    """Returns the shape of a tensor of fixed shape, as a kernel reads it in memory."""
+    """Returns the bytes in which a kernel reads the shape of a tensor of fixed shape."""
     data = struct.pack(f"<{len(tensor.shape)}I", *tensor.shape)
     return ConstantArgument(ElementType.UINT32, data)
 
 
 def pack_numbers(element_type: ElementType, value: Value) -> bytes:
-    """Returns the bytes of one or several numbers, as a kernel reads them.
+    """Returns the bytes in which a kernel reads one or several numbers.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for a text, or for a number that the type cannot hold.
+      LiteRtError: INVALID_ARGUMENT, if the value is a string, or a number that the type cannot hold.
     """
     values = (value,) if isinstance(value, (bool, int, float, str)) else value
     letter = STRUCT_FORMATS[element_type]
@@ -173,7 +172,9 @@ def _argument(binding: KernelArgument, op: Op, values: OpValues) -> KernelArgume
         numbers = pack_numbers(binding.element_type, values.resolve(binding.source))
         is_scalar = isinstance(binding, ScalarArgument)
         if is_scalar and len(numbers) * 8 != binding.element_type.bits:
-            raise LiteRtError(Status.INVALID_ARGUMENT, "a scalar argument with several values")
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, "a scalar argument cannot have several values"
+            )
         return replace(binding, source=numbers)
     if isinstance(binding, InternalArgument):
         return replace(binding, element_type=_scratch_type(binding, op))
@@ -186,7 +187,7 @@ def _check_port(place: int, binding: TensorArgument | ShapeArgument, op: Op) -> 
         kind = "output" if binding.is_output else "input"
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"argument {place} is {kind} {binding.index}, but the op has {len(tensors)} "
+            f"argument {place} is bound to {kind} {binding.index}, but the op has {len(tensors)} "
             f"{kind}{'s' if len(tensors) != 1 else ''}",
             hint=f"The op's {kind}s count from 0"
             + (
@@ -203,13 +204,14 @@ def _scratch_type(binding: InternalArgument, op: Op) -> ElementType:
         return binding.element_type
     if not op.inputs or op.inputs[0] is None:
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, "internal memory of input 0's type, but the op has no input 0"
+            Status.INVALID_ARGUMENT,
+            "internal memory has the type of input 0, but the op has no input 0",
         )
     return op.inputs[0].element_type
 
 
 def program_source(layer: CustomLayer, file: LayerFile) -> Source:
-    """Returns one of a layer's files under the name that the executable uses."""
+    """Returns one file of a layer, with the name that the executable gives this file."""
     return Source(layer.asset_name(file), file.path, file.digest)
 
 
@@ -220,7 +222,7 @@ def _not_a(element_type: ElementType, what: str) -> LiteRtError:
 
 
 def find_mentions(layer: CustomLayer, op: Op) -> tuple[str, ...] | None:
-    """Returns the names of `layer_mentions` for an op with tensors of dynamic shape; None for other ops."""
+    """Returns the result of `layer_mentions` for an op with tensors of dynamic shape; None for other ops."""
     tensors = [t for t in (*op.inputs, *op.outputs) if t is not None]
     if all(tensor.type.layout.is_static for tensor in tensors):
         return None
@@ -228,9 +230,10 @@ def find_mentions(layer: CustomLayer, op: Op) -> tuple[str, ...] | None:
 
 
 def layer_mentions(layer: CustomLayer) -> tuple[str, ...] | None:
-    """Returns the built-in defines of sizes in a layer's text; None if the text can build any such name.
+    """Returns the built-in size defines that a layer's source code mentions; None if they cannot be determined.
 
-    A name counts wherever it occurs, also in comments; `##` can paste a name together.
+    A define counts as mentioned wherever its name occurs, also in comments. Source code with `##` could form any
+    name, so the result is None.
     """
     texts = [decode_source(file.data, file.path) for file in (*layer.sources, *layer.headers)]
     texts.append(layer.kernel.build_options)

@@ -1,4 +1,4 @@
-"""Converts a custom layer's rules for shapes that a run tells to attributes of its function in the IR."""
+"""Converts a custom layer's rules for run-time shapes to attributes of the layer's function in the IR."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from vendor_reference.soc import SocModel
 
 
 class LayerShapes:
-    """A layer's rules for the outputs of an op whose shapes the model leaves open."""
+    """A layer's rules for the shapes of an op's outputs that the model leaves open."""
 
     def __init__(
         self, op: Op, layer: CustomLayer, names: SymbolNames, cpu: CpuKernel | None
@@ -63,7 +63,7 @@ class LayerShapes:
             self._finder = names.new(f"shapes_of_{op.name}")
 
     def attributes(self) -> Mapping[str, Attribute]:
-        """Returns `IE.output_shapes`, if the layer has such rules."""
+        """Returns the attribute `IE.output_shapes` with the layer's rules, if there are any."""
         if not self._open:
             return {}
         sources = [
@@ -73,9 +73,9 @@ class LayerShapes:
         return {OUTPUT_SHAPES: output_shapes_attribute(sources)}
 
     def functions(self, spec: KernelSpec) -> Sequence[FuncOp]:
-        """Returns the separate function that finds shapes, if the layer has one.
+        """Returns the separate function that computes shapes, if the layer has one.
 
-        `spec` is the spec of the layer's kernel.
+        `spec` is the spec of the layer's main kernel.
         """
         if not self._finder:
             return ()
@@ -114,11 +114,11 @@ class LayerShapes:
         )
 
     def notes(self) -> Sequence[str]:
-        """Returns sentences about assumptions for shapes that the layer does not specify."""
+        """Returns sentences for the report about shapes that the layer does not specify, and that are assumed."""
         return [
-            f"op '{self._op.name}': output {index} is assumed to have the shape of an input, as "
-            f"the model gives both as {self._op.outputs[index].type}; output_shapes in a "
-            "description (.json) can say otherwise."
+            f"op '{self._op.name}': output {index} is assumed to have the shape of an input, "
+            f"because the model declares both as {self._op.outputs[index].type}; output_shapes in a "
+            "description (.json) can override this."
             for index in self._open
             if not self._finder and is_guessed(self._op, self._layer, index)
         ]
@@ -136,9 +136,9 @@ class LayerShapes:
 
 
 def argument_bounds(inputs: Sequence[Tensor], bounds: Bounds) -> Mapping[str, Attribute]:
-    """Returns `IE.bounds` of a function, and the model's names of its arguments.
+    """Returns `IE.bounds` of a function, and the attribute with the model's names of its arguments.
 
-    Nothing if all shapes are fixed.
+    Returns no attributes if all shapes are fixed.
     """
     if not any(map(_is_open, inputs)):
         return {}
@@ -148,7 +148,7 @@ def argument_bounds(inputs: Sequence[Tensor], bounds: Bounds) -> Mapping[str, At
 
 
 def result_bounds(op: Op, layer: CustomLayer, bounds: Bounds) -> Mapping[str, Attribute]:
-    """Returns `IE.bounds` of a call, for outputs whose shapes kernels find."""
+    """Returns the attribute `IE.bounds` of a call, for outputs whose shapes a kernel computes."""
     found = [
         bounds.shapes[tensor]
         if _is_open(tensor) and isinstance(find_shape_rule(op, layer, index), ByKernel)
@@ -159,21 +159,21 @@ def result_bounds(op: Op, layer: CustomLayer, bounds: Bounds) -> Mapping[str, At
 
 
 def check_bounds(partition: Subgraph, bounds: Bounds, soc: SocModel) -> None:
-    """Rejects bounds for which the memory is too small."""
+    """Rejects bounds of tensors that do not fit into the memory of the SoC."""
     for tensor in (*partition.inputs, *partition.outputs):
         if _is_open(tensor) and tensor in bounds.shapes:
             largest = RankedTensorType.of(tensor.element_type, bounds.shapes[tensor])
             if largest.size_bytes > soc.ddr_size:
                 raise LiteRtError(
                     Status.UNSUPPORTED,
-                    f"the largest '{tensor.name}', {largest}, takes {largest.size_bytes} bytes, "
-                    f"but {soc.name} has {soc.ddr_size} of DDR",
+                    f"tensor '{tensor.name}' takes {largest.size_bytes} bytes with its largest shape "
+                    f"{largest}, but {soc.name} has {soc.ddr_size} bytes of DDR",
                     hint="Give smaller --shape_bounds.",
                 )
 
 
 def bound_notes(partition: Subgraph, bounds: Bounds) -> Sequence[str]:
-    """Returns the sentence about the largest shapes that a partition has memory for."""
+    """Returns a sentence about the largest shapes for which a partition has memory."""
     ends = dict.fromkeys((*partition.inputs, *partition.outputs))
     shown = [f"'{t.name}' {format_shape(bounds.shapes[t])}" for t in ends if _is_open(t)]
     if not shown:

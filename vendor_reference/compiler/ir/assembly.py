@@ -1,4 +1,4 @@
-"""Parses and prints layer ops in the documents' notation, which MLIR's common forms do not cover.
+"""Parses and prints layer ops in the notation of the IR, which MLIR's standard formats do not cover.
 
 %r = IE.Add(%a, %b)[%shape_of_a] {axis = 1 : i64} : tensor<4xf32>, tensor<4xf32>, !shape.shape -> tensor<4xf32>
 IERT.Add(%a, %b, %r)[%shape_of_a] {axis = 1 : i64}
@@ -18,7 +18,7 @@ from xdsl.printer import Printer
 from vendor_reference.compiler.ir.types import ShapeType
 
 TASKS = ("OCL", "CPP")
-"""Kinds of tasks that layers become."""
+"""Kinds of tasks to which layers are lowered."""
 
 _SEGMENTS = ("operandSegmentSizes", "resultSegmentSizes")
 
@@ -31,13 +31,13 @@ def parse_names(parser: Parser) -> list[UnresolvedOperand]:
 
 
 def parse_shape_names(parser: Parser) -> list[UnresolvedOperand]:
-    """Parses names of shapes: `[%s, %t]`; returns an empty list if there are no brackets."""
+    """Parses names of shape values: `[%s, %t]`; returns an empty list without brackets."""
     square, parse = parser.Delimiter.SQUARE, parser.parse_unresolved_operand
     return parser.parse_optional_comma_separated_list(square, parse) or []
 
 
 def parse_types(parser: Parser) -> list[Attribute]:
-    """Parses types: `tensor<4xf32>, tensor<4xf32>`; the list is empty in front of `->`."""
+    """Parses types: `tensor<4xf32>, tensor<4xf32>`; returns an empty list before `->`."""
     first = parser.parse_optional_type()
     types: list[Attribute] = [] if first is None else [first]
     while types and parser.parse_optional_punctuation(",") is not None:
@@ -48,9 +48,9 @@ def parse_types(parser: Parser) -> list[Attribute]:
 def resolve_operands(
     parser: Parser, names: Sequence[UnresolvedOperand], types: Sequence[Attribute], at: int
 ) -> Sequence[SSAValue]:
-    """Resolves names to values of these types.
+    """Finds the values of the given names, and checks their types.
 
-    One tensor type, and one `!shape.shape`, can stand for several equal types.
+    If several values have the same tensor type, or `!shape.shape`, the type may be written once for all of them.
     """
     if 0 < len(types) < len(names):
         shapes = [t for t in types if isinstance(t, ShapeType)]
@@ -64,9 +64,9 @@ def resolve_operands(
 
 
 class LayerText(NamedTuple):
-    """The parts of a layer's text on tensors.
+    """The parsed parts of a layer on tensors.
 
-    `outputs` are types, and do not include the layer's own shapes.
+    `outputs` holds the types of the output tensors, without the types of shapes.
     """
 
     inputs: Sequence[SSAValue]
@@ -92,7 +92,7 @@ def parse_layer(parser: Parser) -> LayerText:
     outputs = [t for t in results if not isinstance(t, ShapeType)]
     if outputs != results[: len(outputs)]:
         parser.raise_error(
-            ("a layer returns its tensors first, and the shapes of its tensors behind them"), at
+            ("a layer returns its tensors first, and then the shapes of its tensors"), at
         )
     return LayerText(
         operands[:first],
@@ -125,17 +125,17 @@ def print_layer(
 
 
 def parse_operands(parser: Parser) -> list[SSAValue]:
-    """Parses `(%a, %b)` in texts that do not repeat types: these values are defined before."""
+    """Parses `(%a, %b)` without types; these values must be defined before."""
     return [find_value(parser, name) for name in parse_names(parser)]
 
 
 def parse_shapes(parser: Parser) -> list[SSAValue]:
-    """Parses `[%s, %t]` in texts that do not repeat types; returns an empty list if there are no brackets."""
+    """Parses `[%s, %t]` without types; returns an empty list without brackets."""
     return [find_value(parser, name) for name in parse_shape_names(parser)]
 
 
 def find_value(parser: Parser, name: UnresolvedOperand) -> SSAValue:
-    """Returns the value that is defined before under a name."""
+    """Returns the earlier value that has a name."""
     values = parser.ssa_values.get(name.operand_name)
     if values is None or name.index >= len(values):
         parser.raise_error(f"%{name.operand_name} is not defined before its use", name.span)
@@ -143,14 +143,14 @@ def find_value(parser: Parser, name: UnresolvedOperand) -> SSAValue:
 
 
 def print_values(printer: Printer, values: Sequence[SSAValue], brackets: str = "()") -> None:
-    """Prints values as `(%a, %b)`, or in other brackets."""
+    """Prints values in parentheses, `(%a, %b)`, or in other brackets."""
     printer.print_string(brackets[0])
     printer.print_list(values, printer.print_ssa_value)
     printer.print_string(brackets[1])
 
 
 def print_shapes(printer: Printer, shapes: Sequence[SSAValue]) -> None:
-    """Prints shapes as `[%s, %t]`; prints nothing if there are none."""
+    """Prints shapes as `[%s, %t]`; prints nothing for an empty list."""
     if shapes:
         print_values(printer, shapes, "[]")
 
@@ -161,21 +161,21 @@ def print_types(printer: Printer, types: Sequence[Attribute]) -> None:
 
 
 def print_attributes(printer: Printer, attributes: Mapping[str, Attribute]) -> None:
-    """Prints attributes as ` {axis = 1 : i64}`; prints nothing if there are none."""
+    """Prints attributes as ` {axis = 1 : i64}`; prints nothing without attributes."""
     shown = {name: value for name, value in attributes.items() if name not in _SEGMENTS}
     printer.print_op_attributes(shown)
 
 
 @lru_cache(maxsize=1024)
 def number(value: int) -> IntegerAttr:
-    """Returns an integer attribute."""
+    """Converts a number to an integer attribute."""
     return IntegerAttr(value, i64)
 
 
 def take_number(
     parser: Parser, attributes: dict[str, Attribute], name: str, default: int, most: int
 ) -> int:
-    """Removes a number from 0 to `most` from the parsed attributes, and returns the number."""
+    """Removes an attribute from the parsed attributes, and returns its value, a number from 0 to `most`."""
     attribute = attributes.pop(name, None)
     if attribute is None:
         return default
@@ -185,7 +185,7 @@ def take_number(
 
 
 def parse_binary(parser: Parser) -> tuple[str, SSAValue]:
-    """Parses `VPUIP.OCL from %code`: the kind of a layer's task, and code that is compiled ahead."""
+    """Parses `VPUIP.OCL from %code`: the kind of a layer's task, and the value that holds precompiled code."""
     at = parser.pos
     name = parser.parse_identifier(context_msg=" for a kind of task")
     if name not in [f"VPUIP.{task}" for task in TASKS]:

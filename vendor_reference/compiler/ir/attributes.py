@@ -1,10 +1,10 @@
-"""Attributes of modules and functions: their device, their tasks, and their stage of the compilation.
+"""Attributes of modules and functions: the SoC, the kind of tasks, and the stage of the compilation.
 
-`VPUIP.soc = "EMU8"` of a module: the SoC that the module is compiled for. `VPUIP.after =
-"adjust-layouts"` of a module: the last pass of a compilation that the module has gone through.
-`VPUIP.fp16_of = @Partition_0` of a function: the function that this one replaces on devices with
-fp16 arithmetic. `VPUIP.task = "OCL"` of a layer's external function: the kind of task that calls
-become; `VPUIP.source = "..."`: the source of its kernel, if no asset has the source.
+A module's `VPUIP.soc = "EMU8"` is the SoC to compile for. A module's `VPUIP.after = "adjust-layouts"` is the last
+pass of a compilation that has run on the module. A function with `VPUIP.fp16_of = @Partition_0` replaces
+`Partition_0` on devices with fp16 arithmetic. An external function's `VPUIP.task = "OCL"` is the kind of task that
+its calls become. An external function's `VPUIP.source = "..."` is the source code of its kernel, if no asset
+contains the source code.
 """
 
 from __future__ import annotations
@@ -25,18 +25,17 @@ TASK = "VPUIP.task"
 
 
 def soc_of(module: ModuleOp) -> SocModel:
-    """Returns the SoC that a module names, or the default SoC.
+    """Returns the SoC in a module's `VPUIP.soc`, or the default SoC.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the attribute is not a text; UNSUPPORTED, if there is no
-        such SoC.
+      LiteRtError: INVALID_ARGUMENT, if the attribute is not a string; UNSUPPORTED, if the SoC does not exist.
     """
     attribute = module.attributes.get(SOC)
     if attribute is None:
         return get_soc_model("")
     if not isinstance(attribute, StringAttr):
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f'{SOC} is {attribute}, expected a text such as "EMU8"'
+            Status.INVALID_ARGUMENT, f'{SOC} is {attribute}, expected a string such as "EMU8"'
         )
     return get_soc_model(attribute.data)
 
@@ -47,10 +46,10 @@ def set_soc(module: ModuleOp, soc: SocModel) -> None:
 
 
 def read_after(module: ModuleOp) -> str:
-    """Returns the last pass of a compilation that a module has gone through; "" if the module names none.
+    """Returns the last pass of a compilation that has run on a module; "" without the attribute `VPUIP.after`.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the attribute is not a text.
+      LiteRtError: INVALID_ARGUMENT, if the attribute is not a string.
     """
     attribute = module.attributes.get(AFTER)
     if attribute is not None and not isinstance(attribute, StringAttr):
@@ -62,14 +61,14 @@ def read_after(module: ModuleOp) -> str:
 
 
 def set_after(module: ModuleOp, name: str) -> None:
-    """Records the pass that the module has gone through last."""
+    """Stores the last pass that has run on a module."""
     module.attributes[AFTER] = StringAttr(name)
 
 
 def read_fp16_of(function: FuncOp) -> str | None:
-    """Returns the function that this one replaces on devices with fp16 arithmetic.
+    """Returns the name of the function that `function` replaces on devices with fp16 arithmetic.
 
-    None for a function of all devices.
+    Returns None for a function that replaces no other.
     """
     attribute = function.attributes.get(FP16_OF)
     if attribute is None:
@@ -84,7 +83,7 @@ def read_fp16_of(function: FuncOp) -> str | None:
 
 
 def read_task(function: FuncOp) -> str:
-    """Returns the kind of a function's task, `OCL` or `CPP`; `OCL` if the function names none."""
+    """Returns the kind of a function's tasks, `OCL` or `CPP`; `OCL` without the attribute `VPUIP.task`."""
     task = function.attributes.get(TASK)
     if task is None:
         return "OCL"

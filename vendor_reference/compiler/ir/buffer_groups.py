@@ -2,9 +2,9 @@
 
     (%a, %b, %r)[%shape_of_a, %shape_of_b, %shape_of_r] {axis = 1 : i64}
 
-The last operand is the output, unless `num_outputs` says otherwise; `num_scratch` temporary buffers
-follow the outputs. The first shapes belong to inputs, one for each input (or `num_input_shapes` of
-them); the other shapes belong to outputs.
+The last operand is the output; the attribute `num_outputs` gives another number of outputs. `num_scratch`
+temporary buffers follow the outputs. The first shapes in brackets belong to inputs, one shape for each input
+unless the attribute `num_input_shapes` gives another number. The other shapes belong to outputs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NUM_INPUT_SHAPES = "num_input_shapes"
 
 @dataclass(frozen=True, slots=True)
 class BufferGroups:
-    """The operands of a layer on buffers; the shapes are those of inputs and outputs with run-time shapes."""
+    """The operands of a layer on buffers, and the shape values of inputs and outputs with run-time shapes."""
 
     inputs: Sequence[SSAValue]
     outputs: Sequence[SSAValue]
@@ -43,7 +43,7 @@ class BufferGroups:
 
 
 def parse_groups(parser: Parser) -> tuple[BufferGroups, Mapping[str, Attribute]]:
-    """Parses operands, and the attributes that divide them into groups."""
+    """Parses operands, and the attributes that say which operands are inputs, outputs and temporary buffers."""
     buffers = parse_operands(parser)
     shapes = parse_shapes(parser)
     attributes = parser.parse_optional_attr_dict()
@@ -64,7 +64,7 @@ def parse_groups(parser: Parser) -> tuple[BufferGroups, Mapping[str, Attribute]]
 def print_groups(
     printer: Printer, groups: BufferGroups, attributes: Mapping[str, Attribute]
 ) -> None:
-    """Prints operands in the notation that `parse_groups` reads."""
+    """Prints operands in the format that `parse_groups` reads."""
     shapes = [*groups.input_shapes, *groups.output_shapes]
     print_values(printer, [*groups.inputs, *groups.outputs, *groups.scratch])
     print_shapes(printer, shapes)

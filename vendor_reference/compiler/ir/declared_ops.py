@@ -1,6 +1,6 @@
-"""Ops that the library does not have.
+"""Declared ops: ops that the library does not have.
 
-A function of the op's name describes each, like the function of a custom layer.
+A function with the op's name declares the op, like the function of a custom layer.
 
     func.func private @Layer1(tensor<?x3xf16>) -> tensor<?x6xf16>
         attributes {VPUIP.task = "OCL", VPUIP.kernel = {title = "Layer1", ...}}
@@ -8,9 +8,9 @@ A function of the op's name describes each, like the function of a custom layer.
     %1, %t = IE.Layer1(%0)[%s] : tensor<?x3xf16>, !shape.shape -> tensor<?x6xf16>, !shape.shape
     IERT.Layer1(%0, %1)[%s, %t]
 
-Such an op is a `func.call` of its function, in the notation of an op; so passes treat it like a
-call of a custom layer. `IE.is_op` on the function says that its calls are written as ops. The
-function's types follow its ops.
+A declared op is a `func.call` of its function, written like an op; passes therefore treat the op like a call of a
+custom layer. The attribute `IE.is_op` of the function says that its calls are printed as ops. The types of the
+function are taken from its ops.
 """
 
 from __future__ import annotations
@@ -44,19 +44,20 @@ from vendor_reference.custom_layers.kernel_spec import InternalArgument, KernelS
 IS_OP = "IE.is_op"
 _NAME = re.compile(r"(IE|IERT)\.([A-Za-z_][\w$.]*)", re.ASCII)
 DECLARE = (
-    "Declare it, in front or behind: func.func private @{}(tensor<...>) -> tensor<...> attributes "
+    "Declare the op with: func.func private @{}(tensor<...>) -> tensor<...> attributes "
     '{{VPUIP.task = "OCL", VPUIP.kernel = {{...}}, IE.input_layouts = [...]}}.'
 )
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredFunction:
-    """A function that declares an op, with numbers that are counted once for all its ops.
+    """A function that declares an op, with the numbers of its inputs and outputs.
 
     Attributes:
-      declared: Numbers of declared inputs and outputs on tensors; 0, 0 on buffers.
+      declared: Numbers of inputs and outputs that the function declares on tensors; 0, 0 for a function on
+        buffers.
       num_outputs: Number of buffers that the layer writes; 1 by default.
-      found: Outputs whose shapes the kernel finds.
+      found: Indices of the outputs whose shapes the kernel computes.
     """
 
     function: FuncOp
@@ -79,19 +80,19 @@ class DeclaredFunction:
         )
 
     def count_found(self) -> int:
-        """Returns the number of shape values that the kernel finds."""
+        """Returns the number of shape values that the kernel computes."""
         ports = read_ports(self.function.attributes, DYNAMIC_OUTPUTS, 0)
         return sum(port in self.found for port in ports)
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredOp:
-    """An op as the text has it.
+    """A declared op as parsed from text.
 
-    Its call has operands in the text's order, and groups of tensors without outputs.
+    The operands of its call have the order of the text; on tensors, they do not include outputs.
 
     Attributes:
-      start: Position of the op in the text.
+      start: Position of the op in the text, in characters.
     """
 
     call: CallOp
@@ -100,14 +101,14 @@ class DeclaredOp:
     start: int
 
     def settle(self, declared: DeclaredFunction) -> None:
-        """Reorders the op's operands to the call that its function declares."""
+        """Puts the op's operands into the order that its function declares."""
         groups, function = self.groups, declared.function
         outputs = groups.outputs or _tensors(self.call.results)
         check = check_memrefs if self.is_on_buffers else check_tensors
         check("input", [value.type for value in groups.inputs])
         check("output", [value.type for value in outputs])
         if not outputs:
-            raise VerifyException("a layer without outputs")
+            raise VerifyException("the layer has no outputs")
         _check_declared(declared.declared, len(groups.inputs), len(outputs))
         function.attributes[IS_OP] = UnitAttr()
         shapes = len(groups.output_shapes) + sum(
@@ -125,13 +126,13 @@ class DeclaredOp:
 
 
 def find_declared_name(name: str) -> str | None:
-    """Returns the name of the function that declares an op; None if the name cannot be a layer's."""
+    """Returns the name of the function that declares an op; None if a layer cannot have the op's name."""
     match = _NAME.fullmatch(name)
     return match[2] if match else None
 
 
 def parse_declared_op(parser: Parser, name: str, symbol: str, start: int) -> DeclaredOp:
-    """Parses an op behind its name; its function may be anywhere in the text."""
+    """Parses the rest of a declared op, after its name; its function may be anywhere in the text."""
     callee = SymbolRefAttr(symbol)
     is_on_buffers = name.startswith("IERT.")
     if is_on_buffers:
@@ -151,12 +152,12 @@ def parse_declared_op(parser: Parser, name: str, symbol: str, start: int) -> Dec
 
 
 def settle_declared_types(module: ModuleOp) -> None:
-    """Gives each declaring function the types of its ops; ops of other types get a function of their own."""
+    """Gives each declaring function the types of its ops; ops with other types get a function of their own."""
     settle_called_types(module, declared_functions(module))
 
 
 def declared_functions(module: ModuleOp) -> Mapping[str, DeclaredFunction]:
-    """Returns the functions whose calls are written as ops."""
+    """Returns the functions whose calls are printed as ops."""
     return {
         name: DeclaredFunction.of(function)
         for name, function in functions_of(module).items()
@@ -165,7 +166,7 @@ def declared_functions(module: ModuleOp) -> Mapping[str, DeclaredFunction]:
 
 
 def print_declared_op(printer: Printer, op: CallOp, declared: DeclaredFunction) -> None:
-    """Prints a call as an op, without its results."""
+    """Prints a call in the format of an op, without the op's results."""
     name, operands = op.callee.root_reference.data, op.arguments
     num_read = len(read_ports(declared.function.attributes, DYNAMIC_INPUTS, 0))
     if op.results:
@@ -195,10 +196,12 @@ def _groups(
 
 
 def _set_ports(function: FuncOp, name: str, count: int, tensors: int) -> None:
-    """Records the inputs or outputs that shapes belong to: by default the first ones."""
+    """Stores to which inputs or outputs the shapes belong; by default, these are the first inputs or outputs."""
     ports = read_ports(function.attributes, name, count)
     if len(ports) != count or not all(0 <= port < tensors for port in ports):
-        raise VerifyException(f"{count} shapes, but its function has {name} = {list(ports)}")
+        raise VerifyException(
+            f"the op has {count} shapes, but its function has {name} = {list(ports)}"
+        )
     function.attributes[name] = ArrayAttr([number(port) for port in ports])
 
 
@@ -206,7 +209,7 @@ def _check_declared(declared: tuple[int, int], inputs: int, outputs: int) -> Non
     """Checks that a function on tensors has as many inputs and outputs as the op."""
     if declared not in ((0, 0), (inputs, outputs)):
         raise VerifyException(
-            f"{inputs} inputs and {outputs} outputs, but its function has {declared[0]} and "
+            f"the op has {inputs} inputs and {outputs} outputs, but its function has {declared[0]} and "
             f"{declared[1]}"
         )
 

@@ -1,7 +1,7 @@
-"""Replaces ops and types, and makes ops quickly for lowerings that need thousands of them.
+"""Replaces ops and types, and makes ops quickly for lowerings, which make thousands of ops.
 
-xDSL's constructors sort operands into the groups that an op declares, and count them again, which
-is most of the cost of making an op. The functions here get operands in order already.
+xDSL's constructors sort an op's operands into groups and count the groups, which takes most of the time to make an
+op. The functions of this module take operands that are already in order.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from vendor_reference.compiler.ir.names import SymbolNames, bodies, functions_of
 
 
 def replace_op(old: Operation, new: Operation) -> None:
-    """Replaces an op by another, which takes over the uses of its results."""
+    """Replaces an op by another op; the uses of the old op's results become uses of the new op's results."""
     block = old.parent
     assert block is not None
     block.insert_op_before(new, old)
@@ -45,9 +45,9 @@ def remove_op(op: Operation) -> None:
 
 
 def set_type(value: SSAValue, new_type: Attribute) -> SSAValue:
-    """Replaces a value by one with another type, and returns the new value.
+    """Replaces a value by a value with another type, and returns the new value.
 
-    Readers of the old value read the new one.
+    Ops that used the old value use the new value.
     """
     if value.type == new_type:
         return value
@@ -55,7 +55,7 @@ def set_type(value: SSAValue, new_type: Attribute) -> SSAValue:
 
 
 def allocate(buffer: Attribute) -> AllocOp:
-    """Returns a `memref.alloc` of a buffer of a static shape."""
+    """Returns a `memref.alloc` of a buffer with static shape."""
     made: AllocOp = AllocOp.create(result_types=[buffer], properties=segment_sizes(0, 0))
     return made
 
@@ -76,7 +76,7 @@ def call(
 
 
 def segment_sizes(*sizes: int) -> dict[str, Attribute]:
-    """Returns the property that holds the number of operands in each of an op's groups."""
+    """Returns the property with the number of operands in each operand group of an op."""
     return {AttrSizedOperandSegments.attribute_name: _segments(sizes)}
 
 
@@ -86,9 +86,9 @@ def _segments(sizes: tuple[int, ...]) -> DenseArrayBase:
 
 
 def settle_called_types(module: ModuleOp, only: Container[str] | None = None) -> None:
-    """Gives each external function, or each function in `only`, the types of its calls.
+    """Sets the types of each external function, or of each function in `only`, to the types of its calls.
 
-    If calls of one function differ in types, each kind of call gets a function of its own:
+    If the calls of one function have different types, each combination of types gets its own function:
     `@Softsign_1`.
     """
     functions = functions_of(module)
@@ -119,7 +119,7 @@ def settle_called_types(module: ModuleOp, only: Container[str] | None = None) ->
 
 
 def _clone(function: FuncOp, names: SymbolNames) -> FuncOp:
-    """Adds a copy behind the function, under a free name."""
+    """Adds a copy after the function, with an unused name."""
     copy: FuncOp = function.clone()
     copy.sym_name = StringAttr(names.new(function.sym_name.data))
     assert function.parent is not None
@@ -134,7 +134,10 @@ _Given = TypeVar("_Given")
 def read_through(
     result: OpResult, new_type: Attribute, make: Callable[[SSAValue, _Given], _Made], given: _Given
 ) -> _Made:
-    """Gives a result another type; its readers read the op that `make` makes from the result and `given`."""
+    """Changes the type of a result.
+
+    Users of the result then use an op that `make` creates from the result and `given`.
+    """
     new, block = set_type(result, new_type), result.op.parent
     assert block is not None
     made = make(new, given)

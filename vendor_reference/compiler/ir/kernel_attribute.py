@@ -1,13 +1,13 @@
-"""Stores a kernel as an attribute of the external function, or of the op, that stands for the kernel.
+"""Stores a kernel as an attribute of the external function or op that represents the kernel.
 
     VPUIP.kernel = {title = "Softsign", arguments = [{input = 0 : i64}, {output = 0 : i64}], ...},
     VPUIP.max_num_shaves = 4 : i64
 
-In memory, the attribute holds the `KernelSpec` itself; only its text is a dictionary. Fields with
-default values are left out. A scalar is `{scalar = 0.5 : f32}`, a constant `{constant = dense<...>
-: ...}`, memory `{local = "B*2", type = f32}`, a zeroed output `{output = 0 : i64, zero}`, a file
-`["asset", "file name", "sha256"]`, a define `["name", "text"]`, a flag `unit`, a command of the
-firmware `{instruction = "Pool", fields = {input = 0 : i64, ...}}`.
+In memory, the attribute holds a `KernelSpec`; only the printed attribute is a dictionary. The dictionary omits
+fields with default values. A scalar is written as `{scalar = 0.5 : f32}`, a constant as `{constant = dense<...> :
+...}`, memory as `{local = "B*2", type = f32}`, an output that is filled with zeros as `{output = 0 : i64, zero}`,
+a file as `["asset", "file name", "sha256"]`, a define as `["name", "text"]`, a flag as `unit`, and a firmware
+command as `{instruction = "Pool", fields = {input = 0 : i64, ...}}`.
 """
 
 from __future__ import annotations
@@ -80,7 +80,10 @@ MAX_NUM_SHAVES = "VPUIP.max_num_shaves"
 
 @irdl_attr_definition
 class KernelAttr(BuiltinAttribute, Data[KernelSpec]):
-    """Holds a kernel; the kernel's limit of vector processors is an attribute of its own."""
+    """The attribute that holds a kernel.
+
+    The kernel's largest number of vector processors is a separate attribute.
+    """
 
     name = "VPUIP.kernel_spec"
 
@@ -89,17 +92,17 @@ class KernelAttr(BuiltinAttribute, Data[KernelSpec]):
         printer.print_attribute(plain_attribute(_KERNEL.dump(self.data)))
 
     def print_parameter(self, printer: Printer) -> None:
-        """Prints the kernel as a dictionary, for another caller in xDSL."""
+        """Prints the kernel as a dictionary; xDSL calls this method for attributes that are not builtin."""
         self.print_builtin(printer)
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> KernelSpec:
-        """Reads a dictionary that `print_builtin` prints."""
+        """Parses a dictionary that `print_builtin` has printed."""
         return _read_dictionary(parser.parse_attribute())
 
 
 def kernel_attributes(spec: KernelSpec) -> dict[str, Attribute]:
-    """Returns the attributes of a function that stands for a kernel."""
+    """Returns the attributes of a function that represents a kernel."""
     attributes: dict[str, Attribute] = {KERNEL: KernelAttr(replace(spec, max_num_shaves=0))}
     if spec.max_num_shaves:
         attributes[MAX_NUM_SHAVES] = number(spec.max_num_shaves)
@@ -107,11 +110,10 @@ def kernel_attributes(spec: KernelSpec) -> dict[str, Attribute]:
 
 
 def read_kernel(attributes: Mapping[str, Attribute]) -> KernelSpec:
-    """Returns the kernel in a function's attributes.
+    """Reads the kernel from the attributes of a function.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, with the attribute that differs from the form of
-        `kernel_attributes`.
+      LiteRtError: INVALID_ARGUMENT, if an attribute does not have the format that `kernel_attributes` makes.
     """
     kernel = attributes.get(KERNEL)
     spec = kernel.data if isinstance(kernel, KernelAttr) else _read_dictionary(kernel)
@@ -120,7 +122,7 @@ def read_kernel(attributes: Mapping[str, Attribute]) -> KernelSpec:
 
 
 def count_outputs(attributes: Mapping[str, Attribute], spec: KernelSpec) -> int:
-    """Returns how many buffers of a layer's function the layer writes."""
+    """Returns the number of buffers that a layer writes, from the attributes of its function."""
     layouts = attributes.get("IE.output_layouts")
     if isinstance(layouts, ArrayAttr):
         return len(layouts.data)
@@ -141,7 +143,10 @@ def read_max_num_shaves(attributes: Mapping[str, Attribute]) -> int:
 
 
 def hold_kernels(module: ModuleOp) -> None:
-    """Converts a text's dictionaries to kernels; leaves invalid ones for a verifier or pass to reject."""
+    """Converts kernel attributes from dictionaries to kernels.
+
+    Invalid dictionaries stay, and a later check rejects them.
+    """
     for op in module.walk():
         kernel = op.attributes.get(KERNEL)
         if isinstance(kernel, DictionaryAttr):
@@ -212,7 +217,7 @@ def _dump_constant(argument: ConstantArgument) -> object:
 def _number_type(node: JsonNode, attribute: object) -> ElementType:
     element_type = find_element_type(attribute) if isinstance(attribute, Attribute) else None
     if element_type is None or element_type not in STRUCT_FORMATS:
-        raise node.error(f"{str(attribute)[:60]} is not a type of numbers")
+        raise node.error(f"{str(attribute)[:60]} is not a numeric type")
     return element_type
 
 

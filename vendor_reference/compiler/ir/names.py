@@ -1,4 +1,4 @@
-"""Names of functions, values and ops in a module."""
+"""Finds and makes names of functions, values and ops in a module."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _LONGEST = 40
 
 
 class SymbolNames:
-    """Gives out names that are not in use yet."""
+    """Makes unique names."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
         self._next: dict[str, int] = {}
 
     def new(self, wanted: str) -> str:
-        """Returns `wanted`, or `wanted_1`, `wanted_2`, ... if that name is in use."""
+        """Returns `wanted` if no function has this name, else `wanted_1`, `wanted_2`, and so on."""
         name = wanted
         while name in self._taken:
             self._next[wanted] = self._next.get(wanted, 0) + 1
@@ -42,12 +42,12 @@ def bodies(module: ModuleOp) -> Iterator[tuple[FuncOp, Block]]:
 
 
 def at_function(function: FuncOp) -> str:
-    """Returns the place of a function, for messages."""
+    """Returns the text that tells in which function an error is, for messages."""
     return f"function '{function.sym_name.data}'"
 
 
 def readable_name(tensor_name: str) -> str | None:
-    """Returns a tensor's name in IR text: the last part of a converter's path; None if no letter is left.
+    """Returns a short name for a tensor, for IR text; None if the tensor's name contains no letter.
 
     For `model/conv/Relu;model/conv/BiasAdd:0`, the name is `Relu_BiasAdd`.
     """
@@ -59,9 +59,9 @@ def readable_name(tensor_name: str) -> str | None:
 
 
 def forget_numbers(module: ModuleOp) -> None:
-    """Removes names that end in numbers such as `_0`.
+    """Removes value names that end in a number such as `_0`.
 
-    XDSL drops the end `_0`, and rejects the rest of the name.
+    For such a name, xDSL drops the `_0` and then rejects the rest of the name.
     """
     for op in module.walk():
         blocks = (block for region in op.regions for block in region.blocks)
@@ -75,7 +75,10 @@ def _is_number(name: str) -> bool:
 
 
 NAME = "name"
-"""Attribute with an op's name for titles: TFLite's ops have no names, so it is the first output's name."""
+"""Attribute with the name of an op, which titles contain.
+
+TFLite's ops have no names, so this attribute holds the name of the first output.
+"""
 
 
 def name_attribute(tensor_name: str) -> dict[str, Attribute]:
@@ -84,34 +87,34 @@ def name_attribute(tensor_name: str) -> dict[str, Attribute]:
 
 
 def read_op_name(attributes: Mapping[str, Attribute]) -> str:
-    """Returns the name in an op's attributes; "" if there is none."""
+    """Returns the name in an op's attributes; "" without the attribute `NAME`."""
     return text_of(attributes.get(NAME))
 
 
 TAPS = "taps"
 """Attribute with the model's names of an op's outputs, if taps are requested.
 
-"" for an output that is not shown.
+The name of an output without a tap is "".
 """
 
 
 def taps_attribute(names: Sequence[str]) -> dict[str, Attribute]:
-    """Returns the attribute `TAPS` of an op if any output is shown.
+    """Returns the attribute `TAPS` of an op if any output has a tap.
 
-    Leaves out names that the executable cannot hold.
+    The attribute omits names that the executable cannot store.
     """
     storable = [name if name == _storable(name) else "" for name in names]
     return {TAPS: ArrayAttr([StringAttr(name) for name in storable])} if any(storable) else {}
 
 
 def read_taps(attributes: Mapping[str, Attribute]) -> Sequence[str]:
-    """Returns the names in `TAPS`; empty if there are no taps."""
+    """Returns the names in the attribute `TAPS`; empty without the attribute."""
     names = attributes.get(TAPS)
     return [text_of(name) for name in names.data] if isinstance(names, ArrayAttr) else ()
 
 
 def keep_names(old: Operation, new: Operation) -> None:
-    """Gives an op and its outputs the names of the op that it replaces."""
+    """Copies the names of an op and of its outputs to the op that replaces it."""
     for name in (NAME, TAPS):
         if name in old.attributes:
             new.attributes[name] = old.attributes[name]
@@ -124,12 +127,12 @@ def _storable(name: str) -> str:
 
 
 def text_of(name: Attribute | None) -> str:
-    """Returns the text in an attribute; "" for other attributes and for None."""
+    """Returns the string in an attribute; "" for other attributes and for None."""
     if isinstance(name, BytesAttr):  # the parser's form of a text that is not ASCII
         return name.data.decode(errors="replace")
     return name.data if isinstance(name, StringAttr) else ""
 
 
 def without_names(op: Operation) -> DictionaryAttr:
-    """Returns the attributes that decide what an op does, without its names."""
+    """Returns the attributes of an op without names, which do not change what the op computes."""
     return DictionaryAttr({n: a for n, a in op.attributes.items() if n not in (NAME, TAPS)})

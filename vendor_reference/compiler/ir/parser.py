@@ -1,4 +1,4 @@
-"""Extends xDSL's parser for the levels: the documents' own spellings, bounds, and positions of ops."""
+"""Extends xDSL's parser for the IR levels: older notations, limits for the text, and positions of ops."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _FIRST_OPERAND = re.compile(r"\(\s*%([\w$.-]+)")
 
 
 class TextParser(Parser):
-    """xDSL's parser that also remembers where ops begin, and rejects constants that would fill the memory.
+    """xDSL's parser with the positions of ops, and with a check for constants that would exhaust memory.
 
-    Ops outside functions become the body of `@main`: its arguments are the values that no op makes,
-    its results are the tensors that no op reads.
+    Ops outside of functions become the body of a function `@main`. Values that no op defines become arguments of
+    `@main`, and tensors that no op reads become results.
     """
 
     def __init__(self, context: Context, text: str, name: str) -> None:
@@ -102,14 +102,14 @@ class TextParser(Parser):
         return op
 
     def _end_outer(self, op: Operation) -> None:
-        """Turns values that loose ops read, but no op makes, into arguments.
+        """Converts values that ops outside of functions read, and that no op defines, to arguments.
 
-        A function has no such values.
+        Ops in a function have no such values.
         """
         is_loose = not isinstance(op, (FuncOp, ModuleOp))
         for name, found in self.forward_ssa_references.items():
             if not is_loose or found.keys() != {0}:
-                self.raise_error(f"values used but not defined: [%{name}]")
+                self.raise_error(f"the value %{name} is used but not defined")
             self.ssa_values[name] = (found[0],)
             self._free[name] = found[0]
         self.forward_ssa_references.clear()
@@ -142,11 +142,11 @@ class TextParser(Parser):
         return op.call
 
     def settle_declared(self, module: ModuleOp) -> None:
-        """Converts ops that the library does not have to calls of the functions that declare them.
+        """Converts declared ops, which the library does not have, to calls of the functions that declare them.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, with the op's place, if no function declares the op, or the
-            function differs from the op.
+          LiteRtError: INVALID_ARGUMENT, with the op's position, if no function declares an op, or the function
+            does not match the op.
         """
         functions = functions_of(module)
         known: dict[str, DeclaredFunction] = {}
@@ -154,7 +154,7 @@ class TextParser(Parser):
             symbol = op.call.callee.root_reference.data
             function = functions.get(symbol)
             if function is None or not function.is_declaration:
-                what = f"the library has no op '{symbol}', and no function declares it"
+                what = f"the library has no op '{symbol}', and no function declares the op"
                 raise self._error_at(op.start, what, DECLARE.format(symbol))
             if symbol not in known:
                 known[symbol] = DeclaredFunction.of(function)
@@ -166,7 +166,7 @@ class TextParser(Parser):
             name = f"IE.{symbol}"
             if find_declared_name(name) is None or self.ctx.get_optional_op(name) is not None:
                 what = (
-                    f"function '{name}' declares no op: the name belongs to an op of the library, "
+                    f"function '{name}' cannot declare an op: the name belongs to an op of the library, "
                     "or cannot be an op's name"
                 )
                 raise self._error_at(self._starts[declared.function], what)
@@ -177,9 +177,9 @@ class TextParser(Parser):
         return text_error(what, Span(start, start, self._input), hint)
 
     def _reads_buffers(self) -> bool:
-        """Returns whether the op whose name was just read is on buffers.
+        """Returns whether the op whose name was just parsed is on buffers.
 
-        On IERT, also if its name begins with IE.
+        If so, the op is at level IERT, even if its name begins with IE.
         """
         first = _FIRST_OPERAND.match(self._input.content, self.pos)
         values = self.ssa_values.get(first[1], ()) if first else ()
@@ -189,11 +189,11 @@ class TextParser(Parser):
         if not isinstance(op_type, Reading):
             return super()._parse_generic_operation(op_type)
         if op_type.op is None:
-            self.raise_error("an op that is not registered")
+            self.raise_error("the op is not registered")
         return super()._parse_generic_operation(op_type.op)
 
     def places(self) -> dict[Operation, str]:
-        """Returns where each op begins, as `file:line:column`."""
+        """Returns the position of each op in the text, as `file:line:column`."""
         text, name = self._input.content, self._input.name
         places, line, last = {}, 1, 0
         for op, start in sorted(self._starts.items(), key=itemgetter(1)):
@@ -252,24 +252,26 @@ class _Bits(Parser._TensorLiteralElement):
             return super().to_type(parser, type)
         bits = self.to_int(parser)
         if bits >> type.bitwidth:
-            parser.raise_error(f"more than the {type.bitwidth} bits of {type}", self.span)
+            parser.raise_error(
+                f"the value has more than the {type.bitwidth} bits of {type}", self.span
+            )
         return type.unpack(bits.to_bytes(type.bitwidth // 8, "little"), 1)[0]
 
 
 def text_error(what: str, span: Span, hint: str = "") -> LiteRtError:
-    """Returns an error about a place in a text."""
+    """Returns an error about a position in a text."""
     shown = f"The line is: {text_line(span)}"
     return LiteRtError(Status.INVALID_ARGUMENT, what, place_of(span), f"{hint} {shown}".strip())
 
 
 def place_of(span: Span) -> str:
-    """Returns a place as `file:line:column`."""
+    """Returns a position as `file:line:column`."""
     location = span.get_location()
     return f"{location.file}:{location.line}:{location.col}"
 
 
 def text_line(span: Span) -> str:
-    """Returns the line in which a span begins, as a message shows it."""
+    """Returns the line in which a span begins, in the form for a message."""
     start = span.input.get_start_of_line(span.start)
     text = span.input.content[start : span.input.get_end_of_line(span.start)].strip()
     shown = text if len(text) <= 80 else f"{text[:77]}..."

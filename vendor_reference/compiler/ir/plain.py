@@ -1,4 +1,4 @@
-"""Converts plain data to attributes, and single attributes to values."""
+"""Converts plain Python data to attributes, and simple attributes to Python values."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from vendor_reference.compiler.ir.assembly import number
 
 
 def plain_attribute(value: object) -> Attribute:
-    """Converts plain data to an attribute: None to `unit`, a tuple of numbers to `array<...>`.
+    """Converts plain Python data to an attribute.
 
-    Attributes stay as they are.
+    None becomes `unit`, a tuple of numbers becomes `array<...>`, and attributes stay unchanged.
     """
     if isinstance(value, Attribute):
         return value
@@ -50,7 +50,7 @@ def plain_attribute(value: object) -> Attribute:
 
 
 def plain_value(attribute: Attribute) -> object:
-    """Converts an attribute to None, a text or a number; other attributes stay as they are."""
+    """Converts an attribute to None, a string or a number; other attributes stay unchanged."""
     if isinstance(attribute, UnitAttr):
         return None
     if isinstance(attribute, StringAttr):

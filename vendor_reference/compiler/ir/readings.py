@@ -1,4 +1,4 @@
-"""Reads the documents' spellings that differ from today's MLIR; the printer writes MLIR's forms.
+"""Parses older notations that differ from current MLIR; the printer writes current MLIR.
 
 func @main(%x: tensor<4xf16>) -> tensor<4xf16>, !shape.type {
 %s = call @calc_shape(%t) : !shape.shape -> !shape.shape
@@ -31,20 +31,17 @@ from vendor_reference.compiler.ir.edits import allocate, call, release
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A reading of an op that xDSL would read in another way.
-
-    The parser treats this object as a class of ops.
+    """A parser for an op in a notation that xDSL does not parse. To xDSL's parser, this object is a class of ops.
 
     Attributes:
-      op: Class of the op in MLIR's generic form, `"func.call"(%x) : ...`; None if the op has no
-        such form.
+      op: Class of the op for MLIR's generic form, `"func.call"(%x) : ...`; None if the op has no generic form.
     """
 
     op: type[Operation] | None
     parse: Callable[[Any], Operation]
 
     def dialect_name(self) -> str:
-        """Returns the dialect in which ops of its regions are looked up."""
+        """Returns the dialect for ops without a prefix in the op's regions."""
         return "IE" if self.op is None else self.op.dialect_name()
 
 
@@ -111,7 +108,7 @@ def _parse_dealloc(parser: Parser) -> DeallocOp:
     buffer = find_value(parser, parser.parse_unresolved_operand())
     at = parser.pos
     if parser.parse_optional_punctuation(":") and parser.parse_type() != buffer.type:
-        parser.raise_error(f"a buffer of type {buffer.type}", at)
+        parser.raise_error(f"the buffer has type {buffer.type}", at)
     return release(buffer)
 
 
@@ -134,4 +131,4 @@ READINGS = {
     "alloc": Reading(AllocOp, _parse_alloc),
     "dealloc": Reading(DeallocOp, _parse_dealloc),
 }
-"""Readings by the op's name in a text."""
+"""Parsers by the op's name in the text."""

@@ -1,16 +1,17 @@
-"""Attributes that say how shapes are found, and how large shapes can be.
+"""Attributes that say how run-time shapes are computed, and how large shapes can be.
 
     IE.output_shapes = [0 : i64, ["B", "F*2"], @calc_shape, unit]
 
-This attribute of a layer's function has an entry for each output: the input with the same shape, a
-formula for each dimension, or the function that finds the shape. `unit` stands for a fixed shape,
-and for a shape that the layer's own kernel writes.
+The attribute `IE.output_shapes` of a layer's function has an entry for each output: the number of the input with
+the same shape, a formula for each dimension, or the function that computes the shape. The entry `unit` means that
+the shape is fixed, or that the layer's own kernel writes the shape.
 
     IE.bounds = [array<i64: 100, 3>, unit]
 
-This attribute gives the largest shapes: of each argument, on a function with a body; of each
-result, on a call or on its function. It is used if nothing else gives the shape. `bound-shapes`
-leaves `IE.input_patterns` and `IE.output_patterns`, with -1 for sizes that a run tells.
+The attribute `IE.bounds` holds the largest shapes: on a function with a body, the shapes of its arguments; on a
+call or its function, the shapes of results. The compiler uses a result's bound only if the bound does not follow
+from the inputs. The pass `bound-shapes` replaces bounds by the attributes `IE.input_patterns` and
+`IE.output_patterns`, in which -1 marks a size that is known only at run time.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ INPUT_NAMES = "IE.input_names"
 """Attribute of a function with a body: the model's names of its arguments, for messages."""
 DYNAMIC_INPUTS = "dynamic_inputs"
 DYNAMIC_OUTPUTS = "dynamic_outputs"
-"""Attributes that name the inputs and outputs of shape values.
+"""Attributes with the indices of the inputs and outputs to which shape values belong.
 
-Without them, the values belong to the first ones.
+Without these attributes, the values belong to the first inputs and outputs.
 """
 
 Shape: TypeAlias = tuple[int, ...]
@@ -54,36 +55,39 @@ Shape: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Formulas:
-    """A formula for each dimension, in B, F, Y, X of input 0 unless the formula names another input."""
+    """A formula for each dimension.
+
+    B, F, Y and X are sizes of input 0, unless a formula refers to another input.
+    """
 
     texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FoundBy:
-    """Another function finds the shape from the shapes of the inputs."""
+    """Another function computes the shape from the shapes of the inputs."""
 
     function: str
 
 
 ShapeSource: TypeAlias = SameShape | Formulas | FoundBy | None
-"""The way to find an output's shape."""
+"""How the shape of an output is found."""
 
 
 def output_shapes_attribute(sources: Sequence[ShapeSource]) -> ArrayAttr[Attribute]:
-    """Returns the attribute `IE.output_shapes`."""
+    """Makes the attribute `IE.output_shapes`."""
     return ArrayAttr([_source_attribute(source) for source in sources])
 
 
 def read_output_shapes(attributes: Mapping[str, Attribute], count: int) -> Sequence[ShapeSource]:
-    """Returns how the shapes of `count` outputs are found; None for each if there is no attribute."""
+    """Returns how the shapes of `count` outputs are found; each entry is None without the attribute."""
     expected = f"an array with an entry for each of {count} outputs"
     entries = _read_entries(attributes, OUTPUT_SHAPES, count, expected)
     return [_read_source(entry) for entry in entries]
 
 
 def shapes_attribute(shapes: Sequence[Sequence[int] | None]) -> ArrayAttr[Attribute]:
-    """Returns the attribute for `IE.bounds`, or for patterns."""
+    """Makes the value of the attribute `IE.bounds`, or of an attribute with patterns."""
     return ArrayAttr(
         [UnitAttr() if s is None else DenseArrayBase.from_list(i64, list(s)) for s in shapes]
     )
@@ -92,16 +96,13 @@ def shapes_attribute(shapes: Sequence[Sequence[int] | None]) -> ArrayAttr[Attrib
 def read_shapes(
     attributes: Mapping[str, Attribute], name: str, count: int
 ) -> Sequence[Shape | None]:
-    """Returns `count` shapes, None for missing ones.
-
-    The attribute has the form that `shapes_attribute` makes.
-    """
+    """Returns the `count` shapes in an attribute that `shapes_attribute` makes; missing shapes are None."""
     entries = _read_entries(attributes, name, count, f"an array with {count} shapes")
     return [_read_shape(name, entry) for entry in entries]
 
 
 def call_bounds(op: Operation, function: Operation, count: int) -> Sequence[Shape | None]:
-    """Returns the largest shapes of a call's results, from the call or from its function."""
+    """Returns the largest shapes of a call's results, from `IE.bounds` of the call or of its function."""
     said = op if BOUNDS in op.attributes else function
     return read_shapes(said.attributes, BOUNDS, count)
 
@@ -151,7 +152,7 @@ def _error(name: str, expected: str, found: object) -> LiteRtError:
 
 
 def read_ports(attributes: Mapping[str, Attribute], name: str, count: int) -> Sequence[int]:
-    """Returns the inputs or outputs that shapes belong to; a verifier has checked the attribute."""
+    """Returns the indices of the inputs or outputs that shapes belong to; a verifier has checked the attribute."""
     attribute = attributes.get(name)
     if not isinstance(attribute, ArrayAttr):
         return range(count)
@@ -159,11 +160,11 @@ def read_ports(attributes: Mapping[str, Attribute], name: str, count: int) -> Se
 
 
 def found_by_kernel(attributes: Mapping[str, Attribute]) -> Container[int]:
-    """Returns the outputs whose shapes a layer's kernel finds, from its function's attributes.
+    """Returns the indices of the outputs whose shapes the kernel of a layer computes.
 
-    The kernel writes the shapes that it has as arguments, unless another function finds them: then
-    the kernel reads them. If the attributes hold no kernel, `unit` in `IE.output_shapes` marks
-    shapes that the kernel writes.
+    The kernel writes the shapes of outputs that are its arguments, except shapes that another function computes:
+      the kernel reads these. If the attributes contain no kernel, `unit` in `IE.output_shapes` marks the shapes
+      that the kernel writes.
     """
     sources = attributes.get(OUTPUT_SHAPES)
     entries = sources.data if isinstance(sources, ArrayAttr) else ()

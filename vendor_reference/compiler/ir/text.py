@@ -1,12 +1,11 @@
-"""Prints IR as text for people, and reads text as IR, with errors that name the line.
+"""Prints IR as text that people can read and edit, and reads the text; errors give the line.
 
     #NCHW = affine_map<(n, h, w, c) -> (n, c, h, w)>
     #text = "INPUT0_SHAPE[0] * ..."
 
-The text is MLIR, in the notation of the levels: layouts and long texts have names, and long
-attributes have lines of their own. A layout's name lists its dimensions, the slowest in memory
-first. Input from people and other tools may be anything: nested without end, huge, or not text at
-all.
+The text is MLIR with the ops of the IR levels. Layouts and long strings have aliases, and long attributes are
+printed on separate lines. The alias of a layout lists the dimensions, the slowest in memory first. Text from
+people and other tools is not trusted: it can be deeply nested, huge, or binary data.
 """
 
 from __future__ import annotations
@@ -47,13 +46,13 @@ from vendor_reference.compiler.ir.types import find_order, map_order
 
 _WIDTH = 100
 _DIMENSIONS = {4: "nhwc", 5: "ndhwc"}
-"""Names of a tensor's dimensions, by rank; tensors of other ranks have a, b, c..."""
+"""Letters for a tensor's dimensions, by rank; for other ranks, the letters are a, b, c..."""
 
 
 def print_ir(module: ModuleOp, aliases: Mapping[str, Attribute] | None = None) -> str:
     """Returns the text of a module of any level, in the form that `read_ir` reads.
 
-    `aliases` are names that a text has already given to attributes; layouts always get a name.
+    `aliases` holds aliases of attributes that were read from a text; layouts always get an alias.
     """
     names = _Names(aliases or {})
     body = StringIO()
@@ -64,7 +63,7 @@ def print_ir(module: ModuleOp, aliases: Mapping[str, Attribute] | None = None) -
 
 
 class _Names:
-    """The names that a text has used so far, for layouts and long texts."""
+    """The aliases for layouts and long strings that a text has used so far."""
 
     def __init__(self, given: Mapping[str, Attribute]) -> None:
         self._given: dict[Attribute, str] = {}
@@ -83,7 +82,7 @@ class _Names:
         return self._used[attribute]
 
     def definitions(self) -> list[str]:
-        """Returns the definitions in front of the text."""
+        """Returns the definitions of aliases at the start of the text."""
         return [f"#{name} = {_definition(value, name)}" for value, name in self._used.items()]
 
     def _new(self, base: str) -> str:
@@ -177,7 +176,7 @@ def _letters(rank: int) -> str:
 def _definition(attribute: Attribute, name: str) -> str:
     """Returns a definition such as `affine_map<(n, h, w, c) -> (n, c, h, w)>`.
 
-    The name may give the dimensions' letters.
+    The letters of the dimensions are taken from the alias if possible.
     """
     if not isinstance(attribute, AffineMapAttr):
         return str(attribute)
@@ -193,11 +192,11 @@ def _definition(attribute: Attribute, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Ir:
-    """A module that was read from a text.
+    """A module that was read from IR text.
 
     Attributes:
-      aliases: Names that the text gives to attributes, without the leading `#`.
-      places: Position of each op, as `file:line:column`.
+      aliases: Aliases of attributes in the text, without the leading `#`.
+      places: Position of each op in the text, as `file:line:column`.
     """
 
     module: ModuleOp
@@ -206,13 +205,13 @@ class Ir:
 
 
 def read_ir(text: str | bytes, name: str, context: Context) -> Ir:
-    """Reads a module, or the ops of a module; `name` is the name of the text's file, for messages.
+    """Reads a module, or the ops of a module; `name` is the file name of the text, for messages.
 
-    Checks only the notation: `check_ir` checks the rest.
+    Checks only the syntax: `check_ir` verifies the ops.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, with the line and column, the text found there, and the
-        expected text.
+      LiteRtError: INVALID_ARGUMENT, for a syntax error. The message has the line and column, the text at this
+        position, and the expected text.
     """
     decoded = _decode(text, name)
     _check_bounds(decoded, name)
@@ -266,7 +265,7 @@ def _check_bounds(text: str, name: str) -> None:
 def _parse_error(error: ParseError) -> LiteRtError:
     what, line, hint = _sentence(error.msg), text_line(error.span), ""
     if "<...>" in line:
-        hint = "Three dots are not values: write bytes that are elsewhere as dense_resource<name>."
+        hint = "Three dots are not values: write dense_resource<name> for data that are stored elsewhere."
     return _error(what, place_of(error.span), line, hint)
 
 

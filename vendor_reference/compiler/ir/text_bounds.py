@@ -1,4 +1,4 @@
-"""Bounds of IR text: rejects short texts that would become endless IR, before they cost time or memory."""
+"""Limits for IR text: rejects text that would take too much time or memory to parse, before parsing."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _FLOATS = (BFloat16Type, Float16Type, Float32Type, Float64Type)
 _MAX_DEPTH = 64
 _MAX_DIGITS = 64
 _MAX_WORDS = 1 << 20
-"""Limit of names and numbers, and of escapes.
+"""Largest number of names and numbers, and of escapes, in a text.
 
-A parser takes up to 30 us for each. A network of 350 ops has 14,000.
+The parser takes up to 30 us for each of them. The IR text of a network with 350 ops has 14,000 names and numbers.
 """
 
 _MAX_ALIASED = 1 << 16
 _MAX_DENSE_ELEMENTS = 1 << 20
-"""Limit of all constants' elements beyond the text's length.
+"""By how much the number of elements of all constants can exceed the length of the text.
 
-`dense<0.0>` is a few characters, but much memory.
+A short constant such as `dense<0.0>` can take much memory.
 """
 
 _TOKEN = re.compile(
@@ -41,15 +41,14 @@ _TOKEN = re.compile(
     rf"""(?P<number>0[xX][0-9A-Fa-f]{{{_MAX_DIGITS + 1},}}|(?<![0-9])[0-9]{{{_MAX_DIGITS + 1},}})|"""
     r"""(?P<word>\b(?=\w))"""
 )
-"""A comment or quoted text in MLIR, a stray quote, a bracket, too long a number, or the start of a word."""
+"""A comment or string in MLIR, a single quote character, a bracket, too long a number, or the start of a word."""
 
 
 def find_excess(text: str) -> tuple[int, str] | None:
-    """Returns the first place that a parser should not see, and the reason.
+    """Returns the first position that exceeds a limit, and the reason.
 
-    None for a text within the bounds.
-
-    A quoted text must end: xDSL's own search for the end can take years.
+    Returns None for a text within the limits. A string without an end is rejected too, because xDSL's search for
+    the end can take years.
     """
     if text.count("\\") > _MAX_WORDS:  # before the search, which takes memory for each
         return text.index("\\"), f"more than {_MAX_WORDS} escapes in the text"
@@ -70,25 +69,22 @@ def find_excess(text: str) -> tuple[int, str] | None:
         elif kind == "number":
             return token.start(), f"a number of more than {_MAX_DIGITS} digits"
         elif kind == "quote":
-            what = "a quoted text that does not end in its line, or has an unknown escape"
+            what = "a string that does not end in its line, or has an unknown escape"
             return token.start(), what
     return None
 
 
 def find_type_excess(ir_type: Attribute | None) -> str:
-    """Returns the reason why Python would compute slowly with a type of numbers, or not at all.
-
-    "" for other types.
-    """
+    """Returns why Python would compute slowly with a numeric type, or not at all. Returns "" for other types."""
     if isinstance(ir_type, IntegerType) and ir_type.width.data > _MAX_INTEGER_BITS:
         return f"an integer of more than {_MAX_INTEGER_BITS} bits"
     if isinstance(ir_type, AnyFloat) and not isinstance(ir_type, _FLOATS):
-        return f"{ir_type} is not a type of the levels"
+        return f"the IR does not support type {ir_type}"
     return ""
 
 
 class Expansion:
-    """Counts how much a text expands beyond its own length: parts of aliases, and elements of constants."""
+    """Counts by how much the IR is larger than its text, because of aliases and constants."""
 
     def __init__(self, text_length: int) -> None:
         self._extents: dict[int, tuple[int, int]] = {}
@@ -96,30 +92,27 @@ class Expansion:
         self._elements = -text_length
 
     def define(self, attribute: Attribute) -> str:
-        """Records what an alias stands for, which must stay alive.
-
-        Returns the problem, "" if there is none.
-        """
+        """Records the attribute of an alias; the attribute must stay alive. Returns the problem, or ""."""
         self._extents[id(attribute)] = size, height = self._extent(attribute)
         if height > _MAX_DEPTH:
             return f"aliases nested deeper than {_MAX_DEPTH}"
         return "" if size <= _MAX_ALIASED else _TOO_MANY
 
     def use(self, attribute: Attribute) -> str:
-        """Counts a use of an alias; returns the problem, "" if there is none."""
+        """Counts a use of an alias; returns the problem, or ""."""
         size, _ = self._extents.get(id(attribute), (1, 1))
         self._aliased += size - 1
         return "" if self._aliased <= _MAX_ALIASED else _TOO_MANY
 
     def add_constant(self, shape: tuple[int, ...]) -> str:
-        """Counts a constant of a shape; returns the problem, "" if there is none."""
+        """Counts a constant of a shape; returns the problem, or ""."""
         if any(dim > _MAX_ALL for dim in shape) or (count := prod(shape)) > _MAX_ALL:
             return f"a constant of more than {_MAX_ALL} elements in the text"
         self._elements += count
         if self._elements <= _MAX_DENSE_ELEMENTS:
             return ""
         return (
-            f"constants of more than {_MAX_DENSE_ELEMENTS} elements that the text does not spell "
+            f"constants of more than {_MAX_DENSE_ELEMENTS} elements that the text does not write "
             "out: write larger ones as dense_resource<name>"
         )
 
@@ -133,7 +126,7 @@ class Expansion:
 
 
 _MAX_ALL = MAX_TEXT_BYTES
-_TOO_MANY = f"aliases that stand for more than {_MAX_ALIASED} attributes"
+_TOO_MANY = f"aliases that expand to more than {_MAX_ALIASED} attributes"
 
 
 def _parts(attribute: Attribute) -> list[Attribute]:

@@ -1,8 +1,8 @@
-"""Types of the levels: TFLite's element types and shapes as tensors (IE) and memrefs (IERT, VPUIP).
+"""Types of the IR levels: tensors (IE) and memrefs (IERT, VPUIP) with TFLite's element types and shapes.
 
-Shapes are logical: a tensor's own dimensions, in the model's order. The arrangement of its elements
-in memory is an *order*, a list of dimensions from the slowest to the fastest. The order stands in
-the type as an affine map; a type without a map has row order.
+Shapes are logical: they list a tensor's dimensions in the model's order. The layout of a tensor in memory is an
+  *order*, a list of the dimensions from the slowest to the fastest. A type contains the order as an affine map; a
+  type without a map has row order.
 """
 
 from __future__ import annotations
@@ -63,9 +63,11 @@ _ELEMENT_TYPES = {ir_type: element_type for element_type, ir_type in _IR_TYPES.i
 
 
 def ir_element_type(element_type: ElementType) -> Attribute:
-    """Returns the IR's type of an element; UNSUPPORTED, for types that no kernel can read."""
+    """Returns the IR type of an element type; raises UNSUPPORTED for a type that no kernel can read."""
     if element_type not in _IR_TYPES:
-        raise LiteRtError(Status.UNSUPPORTED, f"elements of type {element_type.name}")
+        raise LiteRtError(
+            Status.UNSUPPORTED, f"no kernel can read elements of type {element_type.name}"
+        )
     return _IR_TYPES[element_type]
 
 
@@ -112,7 +114,7 @@ def memref_of(tensor: TensorType[Attribute]) -> MemRefType[Attribute]:
 
 @lru_cache(maxsize=4096)
 def with_order(tensor: TensorType[Attribute], order: Order | None) -> TensorType[Attribute]:
-    """Returns the tensor type with its elements in another order."""
+    """Returns the tensor type with another order."""
     return TensorType(tensor.element_type, tensor.shape.data, layout_attribute(order))
 
 
@@ -122,7 +124,7 @@ def strided_type(
 ) -> MemRefType[Attribute]:
     """Returns the type of a part of a larger buffer.
 
-    The part begins `offset` elements behind the buffer's start.
+    The part begins `offset` elements after the buffer's start.
     """
     layout = StridedLayoutAttr(strides, offset)
     return MemRefType(ir_type.element_type, ir_type.shape, layout, ir_type.memory_space)
@@ -132,7 +134,7 @@ def strided_type(
 def with_element_type(
     tensor: TensorType[Attribute], element_type: ElementType
 ) -> TensorType[Attribute]:
-    """Returns the tensor type with other elements."""
+    """Returns the tensor type with another element type."""
     return TensorType(ir_element_type(element_type), tensor.shape.data, tensor.encoding)
 
 
@@ -151,13 +153,13 @@ def shape_of(ir_type: Attribute) -> tuple[int, ...]:
 
 
 def is_open(ir_type: Attribute) -> bool:
-    """Returns whether a type is a tensor's, with dimensions that are known only at run time."""
+    """Returns whether a type is a tensor type with dimensions that are known only at run time."""
     return isinstance(ir_type, TensorType) and -1 in shape_of(ir_type)
 
 
 @lru_cache(maxsize=4096)
 def ranked_type(ir_type: Attribute) -> RankedTensorType:
-    """Returns element type and shape in TFLite's form."""
+    """Converts a type to TFLite's element type and shape."""
     return RankedTensorType.of(element_type_of(ir_type), shape_of(ir_type))
 
 
@@ -191,14 +193,14 @@ def layout_of(ir_type: Attribute) -> Attribute:
 
 
 def strides_of(layout: StridedLayoutAttr) -> tuple[tuple[int, ...], int]:
-    """Returns strides and offset of a view of a larger buffer, in elements; unknown values become 0."""
+    """Returns the strides and the offset in the layout of a view, in elements; unknown values become 0."""
     strides = [s.data if isinstance(s, IntAttr) else 0 for s in layout.strides]
     return tuple(strides), layout.offset.data if isinstance(layout.offset, IntAttr) else 0
 
 
 @lru_cache(maxsize=4096)
 def element_strides(ir_type: Attribute) -> tuple[tuple[int, ...], int]:
-    """Returns each dimension's distance between neighbours, and the first element's offset, in elements."""
+    """Returns the stride of each dimension, and the offset of the first element, in elements."""
     layout = layout_of(ir_type)
     if isinstance(layout, StridedLayoutAttr):
         return strides_of(layout)
@@ -211,7 +213,7 @@ def element_strides(ir_type: Attribute) -> tuple[tuple[int, ...], int]:
 
 
 def end_bytes_of(ir_type: Attribute) -> int:
-    """Returns where a buffer's or view's last element ends, in bytes from the kernel argument's start."""
+    """Returns the end of a buffer's or view's last element, in bytes from the start of the kernel argument."""
     (strides, offset), shape = element_strides(ir_type), shape_of(ir_type)
     if not prod(shape):
         return 0
@@ -220,7 +222,7 @@ def end_bytes_of(ir_type: Attribute) -> int:
 
 
 def space_of(ir_type: MemRefType[Attribute]) -> MemorySpace | None:
-    """Returns the memory space that a buffer's type names."""
+    """Returns the memory space in a buffer's type."""
     space = ir_type.memory_space
     return MemorySpace(space.root_reference.data) if isinstance(space, SymbolRefAttr) else None
 
@@ -235,7 +237,7 @@ def _memref(
 
 @lru_cache(maxsize=4)
 def space_attribute(space: MemorySpace | None) -> Attribute:
-    """Returns `@DDR`, `@CMX`, or no attribute."""
+    """Returns the attribute for a memory space: `@DDR`, `@CMX`, or `NoneAttr`."""
     return NoneAttr() if space is None else SymbolRefAttr(space.value)
 
 
@@ -274,13 +276,13 @@ def find_order(layout: AffineMapAttr) -> Order | None:
 
 
 def placement_of(ir_type: Attribute) -> Placement:
-    """Returns the memory arrangement of a tensor or memref whose shape is known only at run time."""
+    """Returns the memory layout of a tensor or memref whose shape is known only at run time."""
     if isinstance(layout_of(ir_type), StridedLayoutAttr):
         return Placement(element_type_of(ir_type), None, *element_strides(ir_type))
     return Placement(element_type_of(ir_type), order_of(ir_type))
 
 
 def view_of(ir_type: Attribute) -> View:
-    """Returns where the elements of a tensor or memref of known shape lie."""
+    """Returns the memory layout of a tensor or memref of known shape."""
     strides, offset = element_strides(ir_type)
     return View(element_type_of(ir_type), shape_of(ir_type), strides, offset)

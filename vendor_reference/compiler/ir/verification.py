@@ -1,8 +1,6 @@
 """Verifies IR against its dialects, with errors that name the op.
 
-And contains the checks that all levels share.
-
-Messages say what was found, and what is allowed.
+This module also contains checks that all IR levels share.
 """
 
 from __future__ import annotations
@@ -43,8 +41,8 @@ def check_ir(
 ) -> None:
     """Checks each op, and that each value is defined before its uses.
 
-    `places` say where ops begin in their file; other ops are named by function and number. `after`
-    is the last pass that ran on the module, for messages; "" for a file.
+    `places` holds the positions of ops in their file; messages identify other ops by function and number. `after`
+    is the last pass that ran on the module, for messages; "" if the module was read from a file.
 
     Raises:
       LiteRtError: INVALID_IR_TYPE, with the op and the problem.
@@ -65,7 +63,7 @@ def _check_op(op: Operation, places: Mapping[Operation, str], after: str) -> Non
         op.verify(verify_nested_ops=False)
         if isinstance(op, DeallocOp) and not isinstance(op.memref.owner, AllocOp):
             raise VerifyException(
-                "frees memory that no alloc has made: an argument belongs to the caller"
+                "frees memory that no alloc has made: only the caller may free an argument"
             )
         if any(len(region.blocks) > 1 for region in op.regions):
             raise VerifyException("has a region of several blocks, but only one is allowed")
@@ -106,7 +104,7 @@ _SPACES = tuple(space.value for space in MemorySpace)
 
 
 def check_tensors(kind: str, types: Sequence[Attribute]) -> None:
-    """Checks that each type is a tensor that a kernel can read."""
+    """Checks that each type is a tensor type that a kernel can read."""
     for index, ir_type in enumerate(types):
         if not isinstance(ir_type, TensorType):
             raise VerifyException(f"{kind} {index} is of type {ir_type}, expected a tensor")
@@ -114,7 +112,7 @@ def check_tensors(kind: str, types: Sequence[Attribute]) -> None:
 
 
 def check_memrefs(kind: str, types: Sequence[Attribute]) -> None:
-    """Checks that each type is a buffer that a kernel can read."""
+    """Checks that each type is a memref type that a kernel can read."""
     for index, ir_type in enumerate(types):
         where = f"{kind} {index}"
         if not isinstance(ir_type, MemRefType):
@@ -130,19 +128,22 @@ def check_memrefs(kind: str, types: Sequence[Attribute]) -> None:
 
 
 def check_view(source: Attribute, result: Attribute) -> None:
-    """Checks that a view has the bytes of its source, or is a part of its source."""
+    """Checks that a view has as many bytes as its source, or is a part of its source."""
     check_memrefs("source", [source])
     check_memrefs("result", [result])
     if isinstance(layout_of(result), StridedLayoutAttr):
         end, size = end_bytes_of(result), end_bytes_of(source)
         if end > size and not isinstance(layout_of(source), StridedLayoutAttr):
-            raise VerifyException(f"a part that ends at byte {end} of {size}")
+            raise VerifyException(f"the view ends at byte {end}, but its source has {size} bytes")
     elif size_bytes_of(source) != size_bytes_of(result):
-        raise VerifyException(f"{size_bytes_of(source)} bytes are read as {size_bytes_of(result)}")
+        raise VerifyException(
+            f"the source has {size_bytes_of(source)} bytes, but the view has "
+            f"{size_bytes_of(result)}"
+        )
 
 
 def check_count(what: str, found: int, expected: int) -> None:
-    """Checks that there are as many items as expected."""
+    """Checks that a number is the expected number."""
     if found != expected:
         raise VerifyException(f"{what}: {found}, expected {expected}")
 
@@ -151,7 +152,7 @@ _Result = TypeVar("_Result")
 
 
 def verified(read: Callable[[], _Result]) -> _Result:
-    """Returns the result of `read`; turns its error into a verifier's error."""
+    """Returns the result of `read`; converts its `LiteRtError` to an error of the verifier."""
     try:
         return read()
     except LiteRtError as error:

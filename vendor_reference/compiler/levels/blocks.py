@@ -1,12 +1,12 @@
-"""Tensors in blocks, for CPU layers.
+"""Ops for tensors in blocked layouts, which CPU layers use.
 
-`IE.Pack` brings a tensor into the order of its blocks, `IE.Unpack` back.
+`IE.Pack` converts a tensor to a blocked layout, and `IE.Unpack` converts it back.
 
     %1 = IE.Pack(%0) {order = [0, 3, 1, 2, 3], blocks = [0, 0, 0, 0, 8]}
         : tensor<1x4x4x10xf32> -> tensor<1x2x4x4x8xf32>
 
-A packed tensor is a tensor of another shape in row order, with one dimension for each dimension of
-the memory. Zeros fill up the last block.
+The IR represents a packed tensor as a tensor of another shape in row order, with one dimension for each dimension
+in memory. Zeros pad the last block.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ from vendor_reference.executable.cpu_op import MemoryLayout
 
 
 class BlockOp(LayerOp):
-    """A layer between a tensor and its blocks; a subclass says which of the two is its input."""
+    """A layer that converts to or from a blocked layout.
+
+    A subclass says whether the input or the output is blocked.
+    """
 
     IS_PACK: ClassVar[bool]
 
@@ -75,20 +78,20 @@ class BlockOp(LayerOp):
 
 @irdl_op_definition
 class PackOp(BlockOp):
-    """Converts a tensor to blocks."""
+    """Converts a tensor to a blocked layout."""
 
     name = "IE.Pack"
     IS_PACK: ClassVar[bool] = True
 
     @classmethod
     def to(cls, value: SSAValue, layout: MemoryLayout) -> PackOp:
-        """Returns an op that converts a tensor to that layout."""
+        """Returns an op that converts a tensor to the given blocked layout."""
         return cls([value], [packed_type(value.type, layout)], layout_attributes(layout))
 
 
 @irdl_op_definition
 class UnpackOp(BlockOp):
-    """Converts blocks to a tensor."""
+    """Converts a tensor from a blocked layout to row order."""
 
     name = "IE.Unpack"
     IS_PACK: ClassVar[bool] = False
@@ -98,12 +101,12 @@ LAYERS = (PackOp, UnpackOp)
 
 
 def packed_type(plain: Attribute, layout: MemoryLayout) -> IrType:
-    """Returns the type of a tensor in blocks."""
+    """Returns the type of a tensor in a blocked layout."""
     return tensor_type(element_type_of(plain), layout.dims(shape_of(plain)))
 
 
 def layout_attributes(layout: MemoryLayout) -> dict[str, Attribute]:
-    """Returns a layout as the attributes of these ops."""
+    """Converts a blocked layout to attributes of `IE.Pack` and `IE.Unpack`."""
     columns = {"order": layout.order, "blocks": layout.blocks}
     return {
         name: ArrayAttr([IntegerAttr(number, i64) for number in column])
@@ -112,7 +115,7 @@ def layout_attributes(layout: MemoryLayout) -> dict[str, Attribute]:
 
 
 def read_layout(attributes: Mapping[str, Attribute]) -> MemoryLayout:
-    """Returns the layout in these ops' attributes."""
+    """Reads the blocked layout from attributes of `IE.Pack` and `IE.Unpack`."""
     columns = []
     for name in ("order", "blocks"):
         column = attributes.get(name)
@@ -136,10 +139,7 @@ def _transfer_kernel(title: str, layout: MemoryLayout, plain: View, is_pack: boo
 
 
 def _parts(layout: MemoryLayout, plain: View) -> tuple[list[tuple[View, View]], list[View]]:
-    """Returns the shared parts of a tensor and its blocks, one shape each.
-
-    And the empty parts of the last blocks.
-    """
+    """Returns pairs of equal parts of a tensor and its blocks, and the padding in the last blocks."""
     dims, blocks = layout.order, layout.blocks
     packed = View.dense(plain.element_type, layout.dims(plain.shape))
     parts = [(plain, packed.permuted(sorted(range(len(dims)), key=lambda i: (dims[i], blocks[i]))))]

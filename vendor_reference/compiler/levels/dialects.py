@@ -1,4 +1,4 @@
-"""The dialects of the levels, and a context that parses and prints all of them."""
+"""The dialects of all IR levels, and an xDSL context with these dialects."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from vendor_reference.compiler.levels.values import Shape
 
 
 def make_context(layers: Sequence[type[LayerOp]] = ()) -> Context:
-    """Returns a context with all dialects.
+    """Returns an xDSL context with all dialects.
 
-    `layers` are further ops of IE; each gets its counterpart on IERT.
+    `layers` are additional ops of IE; for each of them, IERT gets an op on buffers.
     """
     context = Context()
     layers = (*ie.LAYERS, *blocks.LAYERS, *layers)

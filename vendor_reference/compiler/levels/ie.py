@@ -1,18 +1,17 @@
-"""IE: a model's ops on tensors: layers, constants, and shapes as values.
+"""The IR level IE: the ops of a model on tensors. The ops are layers, constants, and shapes as values.
 
     %r = IE.Layer(%a, %b)[%shape_of_a, %shape_of_b][%shape_of_r] {axis = 1 : i64} : types -> types
 
-The first brackets hold shapes of inputs, the second brackets hold shapes of outputs that are
-computed before the layer. A layer that finds its outputs' shapes itself returns these shapes behind
-the outputs.
+The first brackets contain shapes of inputs. The second brackets contain shapes of outputs that are computed before
+the layer. A layer that computes the shapes of its outputs itself returns these shapes after the outputs.
 
     %output = IE.CustomBinaryLayer VPUIP.OCL from %bin_code
         (%input : tensor<1x16x100x100xf16>, %weights : tensor<32x16x3x3xf16>)
         -> tensor<1x32x100x100xf16>
         {input_layouts = [#NHWC, #OYXI], output_layouts = [#NHWC], VPUIP.max_num_shaves = 8}
 
-The code of this layer is compiled ahead, and is a constant. The attributes are requirements (see
-`tensor_requirements.py`), and settings for later levels.
+The code of a custom binary layer is a constant with precompiled code. The attributes of the layer are requirements
+(see `tensor_requirements.py`), and settings for later levels.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ from vendor_reference.compiler.tensor_requirements import (
 
 @irdl_op_definition
 class ConstantOp(AnyConstantOp):
-    """A constant tensor."""
+    """A constant tensor (`IE.Constant`)."""
 
     name = "IE.Constant"
 
@@ -78,21 +77,21 @@ _ONE_TO_ONE = {
     "operandSegmentSizes": DenseArrayBase.from_list(i32, [1, 0, 0]),
     "resultSegmentSizes": DenseArrayBase.from_list(i32, [1, 0]),
 }
-"""The properties of a layer with one input and one output, neither of which is a shape."""
+"""The xDSL properties of a layer with one input tensor, one output tensor, and no shapes."""
 
 
 _Transfer = TypeVar("_Transfer", bound="TransferOp")
 
 
 class TransferOp(LayerOp):
-    """A layer that moves its input unchanged: to another order, to other elements, or to another place."""
+    """A layer that copies its input to another order, to another element type, or to another buffer."""
 
     KEEPS_ELEMENTS: ClassVar[bool] = True
     KEEPS_ORDER: ClassVar[bool] = True
 
     @classmethod
     def of(cls: type[_Transfer], value: SSAValue, result: Attribute) -> _Transfer:
-        """Returns the op that makes a tensor of type `result`; takes half the time of the constructor."""
+        """Returns the op with a result of type `result`; takes half the time of the constructor."""
         made: _Transfer = cls.create(
             operands=[value], result_types=[result], properties=dict(_ONE_TO_ONE)
         )
@@ -113,7 +112,7 @@ class TransferOp(LayerOp):
 
 @irdl_op_definition
 class ReorderOp(TransferOp):
-    """`%1 = IE.Reorder(%0) : tensor<2x3xf16> -> tensor<2x3xf16, #YX>`: the same tensor in another order."""
+    """`%1 = IE.Reorder(%0) : tensor<2x3xf16> -> tensor<2x3xf16, #YX>`: copies a tensor to another order."""
 
     name = "IE.Reorder"
     KEEPS_ORDER: ClassVar[bool] = False
@@ -133,7 +132,7 @@ class ReorderOp(TransferOp):
 
 @irdl_op_definition
 class ConvertOp(TransferOp):
-    """`%1 = IE.Convert(%0) : tensor<4xf32> -> tensor<4xf16>`: the same numbers as other elements."""
+    """`%1 = IE.Convert(%0) : tensor<4xf32> -> tensor<4xf16>`: converts the elements to another type."""
 
     name = "IE.Convert"
     KEEPS_ELEMENTS: ClassVar[bool] = False
@@ -148,7 +147,7 @@ class ConvertOp(TransferOp):
 
 @irdl_op_definition
 class CopyOp(TransferOp):
-    """`%1 = IE.Copy(%0) : tensor<4xf32> -> tensor<4xf32>`: makes an output from a constant or an input."""
+    """`%1 = IE.Copy(%0) : tensor<4xf32> -> tensor<4xf32>`: copies a constant or an input to an output."""
 
     name = "IE.Copy"
     traits = traits_def(LayoutAgnostic(), SameShapes())
@@ -156,9 +155,9 @@ class CopyOp(TransferOp):
 
 @irdl_op_definition
 class ActualShapeOfOp(AnyShapeOfOp):
-    """`%s = IE.ActualShapeOf %t .
+    """Returns the run-time shape of a tensor whose type has the largest shape.
 
-    Tensor<100x3xf16> -> !shape.shape`: the run-time shape of a bounded tensor.
+    `%s = IE.ActualShapeOf %t : tensor<100x3xf16> -> !shape.shape`
     """
 
     name = "IE.ActualShapeOf"
@@ -166,7 +165,7 @@ class ActualShapeOfOp(AnyShapeOfOp):
 
 @irdl_op_definition
 class CustomBinaryLayerOp(IRDLOperation):
-    """A precompiled layer; `task` is the kind of task that it becomes: `OCL` or `CPP`."""
+    """A layer with precompiled code; `task` is the kind of task to which the layer is lowered: `OCL` or `CPP`."""
 
     name = "IE.CustomBinaryLayer"
     task = prop_def(StringAttr)
@@ -198,7 +197,7 @@ class CustomBinaryLayerOp(IRDLOperation):
         check_tensors("input", self.inputs.types)
         check_tensors("output", self.outputs.types)
         if not self.outputs:
-            raise VerifyException("a layer without outputs")
+            raise VerifyException("the layer has no outputs")
         asked = verified(self.requirements)
         types = (self.inputs.types, self.outputs.types)
         verified(lambda: check_requirements(asked, *types, self.name))

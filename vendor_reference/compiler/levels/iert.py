@@ -1,13 +1,14 @@
-"""IERT: layers on buffers, which are allocated outside the layers.
+"""The IR level IERT: layers on buffers that are allocated outside of the layers.
 
-One list holds the buffers that a layer reads and writes.
+A layer has one operand list of buffers that it reads, and then buffers that it writes.
 
     IERT.Layer(%a, %b, %r)[%shape_of_a, %shape_of_b, %shape_of_r] {axis = 1 : i64}
     IERT.CustomBinaryLayer VPUIP.OCL from %bin_code (%input, %weights, %output) {VPUIP.max_num_shaves = 8}
 
-The last operand is the output, unless `num_outputs` says otherwise; `num_scratch` temporary buffers
-follow the outputs. The first shapes belong to inputs, one for each input (or `num_input_shapes` of
-them); the other shapes belong to outputs. Each layer op of IE has its counterpart here.
+The last operand is the output; the attribute `num_outputs` gives another number of outputs. `num_scratch`
+temporary buffers follow the outputs. The first shapes in brackets belong to inputs, one shape for each input
+unless the attribute `num_input_shapes` gives another number. The other shapes belong to outputs. For each layer op
+of IE, IERT has an op of the same name.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class BufferLayerOp(AnyBufferLayerOp):
 
     @staticmethod
     def layer() -> type[LayerOp]:
-        """Returns the IE op that corresponds to this IERT op."""
+        """Returns the IE op with the same name as the IERT op."""
         raise NotImplementedError
 
     def verify_(self) -> None:
@@ -59,7 +60,7 @@ class BufferLayerOp(AnyBufferLayerOp):
 
 @cache
 def counterpart(layer: type[LayerOp]) -> type[BufferLayerOp]:
-    """Returns the op of IERT for a layer of IE: `IERT.Add` for `IE.Add`."""
+    """Returns the IERT op for a layer op of IE, such as `IERT.Add` for `IE.Add`."""
     name = layer.name.replace("IE.", "IERT.", 1)
     fields = {"name": name, "layer": staticmethod(lambda: layer), "__annotations__": {}}
     return irdl_op_definition(type(f"Buffer{layer.__name__}", (BufferLayerOp,), fields))
@@ -67,7 +68,7 @@ def counterpart(layer: type[LayerOp]) -> type[BufferLayerOp]:
 
 @irdl_op_definition
 class BufferCustomBinaryLayerOp(AnyBufferLayerOp):
-    """A layer that is compiled ahead; `task` is the kind of its tasks: `OCL` or `CPP`."""
+    """A layer with precompiled code. `task` is the kind of task to which the layer is lowered: `OCL` or `CPP`."""
 
     name = "IERT.CustomBinaryLayer"
     task = prop_def(StringAttr)
@@ -84,9 +85,9 @@ class BufferCustomBinaryLayerOp(AnyBufferLayerOp):
     def verify_(self) -> None:
         super().verify_()
         if self.code is None:
-            raise VerifyException("a custom binary layer without code")
+            raise VerifyException("the custom binary layer has no code")
         if self.input_shapes or self.output_shapes:
-            raise VerifyException("code that is compiled ahead takes only fixed shapes")
+            raise VerifyException("precompiled code takes only fixed shapes")
         verified(lambda: read_max_num_shaves(self.attributes))
 
     @classmethod
@@ -102,24 +103,24 @@ class BufferCustomBinaryLayerOp(AnyBufferLayerOp):
 
 @irdl_op_definition
 class BufferConstantOp(AnyBufferConstantOp):
-    """A constant buffer."""
+    """A constant buffer (`IERT.Constant`)."""
 
     name = "IERT.Constant"
 
 
 @irdl_op_definition
 class BufferActualShapeOfOp(AnyActualShapeOfOp):
-    """The actual shape of a function's input."""
+    """The actual shape of a function input in a run (`IERT.ActualShapeOf`)."""
 
     name = "IERT.ActualShapeOf"
 
 
 @irdl_op_definition
 class ViewOp(AnyViewOp):
-    """Another view of a buffer's memory."""
+    """A view of a buffer with another shape, or of a part of the buffer (`IERT.View`)."""
 
     name = "IERT.View"
 
 
 OPS = (BufferConstantOp, BufferActualShapeOfOp, BufferCustomBinaryLayerOp, ViewOp)
-"""All ops except the layers, which `counterpart` makes."""
+"""All IERT ops except layers; `counterpart` makes the layer ops."""

@@ -1,9 +1,9 @@
-"""The common parts of layers on all levels.
+"""Base classes of layers at all IR levels.
 
-Groups of tensors or buffers, their run-time shapes, and attributes.
+These classes handle groups of tensors or buffers, run-time shapes, and attributes.
 
-By default, shapes belong to the first inputs and outputs, in order; otherwise `dynamic_inputs` and
-`dynamic_outputs` (`[0, 2]`) name the inputs and outputs.
+By default, shapes belong to the first inputs and outputs, in order. The attributes `dynamic_inputs` and
+`dynamic_outputs`, such as `[0, 2]`, give the indices of other inputs and outputs.
 """
 
 from __future__ import annotations
@@ -46,30 +46,36 @@ from vendor_reference.compiler.tensor_requirements import Requirements
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
 INPUT_SIZES = "input_sizes"
-"""Attribute of a layer with inputs of run-time shapes: the sizes of each input.
+"""Attribute of a layer with run-time shapes: the sizes of each input, as numbers or names.
 
-Inputs of one shape value share names.
+Inputs with the same shape value have the same names.
 """
 
 
 class LayoutAgnostic(OpTrait):
-    """Takes any layout, if inputs and outputs of one shape have the same layout."""
+    """Trait of a layer that accepts any layout, if inputs and outputs of the same shape have the same layout."""
 
 
 class SharesMemory(OpTrait):
-    """The output is input 0 in another shape: the layer has no kernel, and no memory of its own."""
+    """Trait of a layer whose output is input 0 in another shape.
+
+    The layer has no kernel, and its output needs no memory.
+    """
 
 
 class SameShapes(OpTrait):
-    """The outputs have the shape of an input that has the same unknown dimensions."""
+    """Trait of a layer whose outputs have the shape of an input with the same unknown dimensions."""
 
 
 class FindsShape(OpTrait):
-    """The kernel finds the shapes of the layer's outputs; the layer returns the shapes behind the outputs."""
+    """Trait of a layer whose kernel computes the shapes of its outputs.
+
+    The layer returns the shapes after the outputs.
+    """
 
 
 class LayerOp(IRDLOperation):
-    """A layer. A builtin op is a subclass with a name, traits, a verifier and a kernel."""
+    """A layer. A layer on tensors. A builtin op is a subclass with a name, traits, a verifier and a kernel."""
 
     inputs = var_operand_def()
     input_shapes = var_operand_def(ShapeType)
@@ -92,7 +98,7 @@ class LayerOp(IRDLOperation):
         output_shapes: Sequence[SSAValue] = (),
         num_result_shapes: int = 0,
     ) -> None:
-        """Makes a layer; `outputs` are types."""
+        """Makes a layer; `outputs` holds the types of the outputs."""
         super().__init__(
             operands=[inputs, input_shapes, output_shapes],
             result_types=[outputs, [ShapeType()] * num_result_shapes],
@@ -102,7 +108,7 @@ class LayerOp(IRDLOperation):
     def requirements(self) -> Requirements:
         """Returns the layer's requirements for its tensors.
 
-        Row order, unless the layer is `LayoutAgnostic` or overrides this.
+        By default, a layer requires row order, unless it is `LayoutAgnostic`.
         """
         if self.has_trait(LayoutAgnostic):
             return Requirements.of_layouts([None] * len(self.inputs), [None] * len(self.outputs))
@@ -117,7 +123,10 @@ class LayerOp(IRDLOperation):
         outputs: Sequence[IrType],
         attributes: Mapping[str, Attribute],
     ) -> KernelSpec:
-        """Returns the kernel for these tensors (or memrefs) and attributes; UNSUPPORTED, if there is none."""
+        """Returns the kernel for tensors or memrefs of these types, and attributes.
+
+        Raises UNSUPPORTED without a kernel.
+        """
         raise LiteRtError(Status.UNSUPPORTED, f"{cls.name} has no kernel")
 
     @classmethod
@@ -127,29 +136,32 @@ class LayerOp(IRDLOperation):
         outputs: Sequence[IrType],
         attributes: Mapping[str, Attribute],
     ) -> KernelSpec:
-        """Returns a kernel that gets run-time shapes as arguments; the types have the largest shapes."""
-        what = f"{cls.name} has no kernel for shapes that a run tells"
+        """Returns a kernel that gets run-time shapes as arguments, for types with the largest shapes."""
+        what = f"{cls.name} has no kernel for shapes that are known only at run time"
         raise LiteRtError(Status.UNSUPPORTED, what)
 
     @classmethod
     def result_sizes(
         cls, inputs: Sequence[Sizes], attributes: Mapping[str, Attribute]
     ) -> Sequence[Sizes]:
-        """Returns the sizes of the results from those of the inputs.
+        """Computes the sizes of the results from the sizes of the inputs.
 
-        UNSUPPORTED, if the layer has no rule for them.
+        Raises UNSUPPORTED if the layer has no rule for its sizes.
         """
-        raise LiteRtError(Status.UNSUPPORTED, f"{cls.name} does not say the shape of its result")
+        raise LiteRtError(Status.UNSUPPORTED, f"{cls.name} has no rule for the shape of its result")
 
     @classmethod
     def check_types(cls, inputs: Sequence[Attribute], outputs: Sequence[Attribute]) -> None:
-        """Rejects tensors, or buffers on IERT, that the layer cannot take; by default the layer takes all."""
+        """Rejects tensors, or buffers at level IERT, that the layer does not support.
+
+        By default, the layer supports all.
+        """
 
     def verify_(self) -> None:
         check_tensors("input", self.inputs.types)
         check_tensors("output", self.outputs.types)
         if not self.outputs:
-            raise VerifyException("a layer without outputs")
+            raise VerifyException("the layer has no outputs")
         _check_shapes(self)
         self.check_types(self.inputs.types, self.outputs.types)
 
@@ -171,18 +183,17 @@ class LayerOp(IRDLOperation):
 
 
 def input_sizes_attribute(inputs: Sequence[Sizes]) -> Attribute:
-    """Returns the attribute `input_sizes`."""
+    """Makes the attribute `input_sizes`."""
     return plain_attribute([list(sizes) for sizes in inputs])
 
 
 def read_input_sizes(
     attributes: Mapping[str, Attribute], inputs: Sequence[Attribute]
 ) -> Sequence[Sizes]:
-    """Returns the sizes of inputs of these types.
+    """Reads the sizes of inputs of the given types from the attribute `input_sizes`.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the attribute differs from the form that
-        `input_sizes_attribute` makes.
+      LiteRtError: INVALID_ARGUMENT, if the attribute does not have the format that `input_sizes_attribute` makes.
     """
     attribute = attributes.get(INPUT_SIZES)
     rows = attribute.data if isinstance(attribute, ArrayAttr) else ()
@@ -204,9 +215,9 @@ def _row_orders(types: Sequence[Attribute]) -> list[tuple[int, ...]]:
 
 
 class AnyBufferLayerOp(IRDLOperation):
-    """A layer on buffers, which are allocated outside it.
+    """A layer on buffers that are allocated outside of the layer.
 
-    `code` is the code of a layer that is compiled ahead.
+    `code` is the precompiled code of a custom binary layer.
     """
 
     code = opt_operand_def(base(MemRefType))
@@ -227,7 +238,10 @@ class AnyBufferLayerOp(IRDLOperation):
         code: SSAValue | None = None,
         properties: Mapping[str, Attribute] | None = None,
     ) -> None:
-        """Makes a layer from operands in order, which saves the sorting of xDSL's constructor."""
+        """Makes a layer from operands in order.
+
+        This method is faster than xDSL's constructor, which sorts the operands.
+        """
         parts = (
             [] if code is None else [code],
             groups.inputs,
@@ -244,7 +258,7 @@ class AnyBufferLayerOp(IRDLOperation):
         )
 
     def groups(self) -> BufferGroups:
-        """Returns the groups of the layer's operands."""
+        """Returns the operands of the layer in groups."""
         shapes = (self.input_shapes, self.output_shapes)
         return BufferGroups(self.inputs, self.outputs, self.scratch, *shapes)
 
@@ -256,17 +270,17 @@ class AnyBufferLayerOp(IRDLOperation):
         if self.outputs:
             _check_shapes(self)
         elif self.NEEDS_OUTPUTS:
-            raise VerifyException("a layer without outputs")
+            raise VerifyException("the layer has no outputs")
 
 
 def input_shapes_of(op: LayerOp | AnyBufferLayerOp) -> dict[int, SSAValue]:
-    """Returns the run-time shapes of a layer's inputs, by input."""
+    """Returns the run-time shapes of a layer's inputs, by input index."""
     shapes = op.input_shapes
     return dict(zip(read_ports(op.attributes, DYNAMIC_INPUTS, len(shapes)), shapes, strict=True))
 
 
 def output_shapes_of(op: LayerOp | AnyBufferLayerOp) -> dict[int, SSAValue]:
-    """Returns the run-time shapes of a layer's outputs, by output."""
+    """Returns the run-time shapes of a layer's outputs, by output index."""
     shapes = [*op.output_shapes, *(op.result_shapes if isinstance(op, LayerOp) else ())]
     return dict(zip(read_ports(op.attributes, DYNAMIC_OUTPUTS, len(shapes)), shapes, strict=True))
 
@@ -291,7 +305,7 @@ def _check_shapes(op: LayerOp | AnyBufferLayerOp) -> None:
 
 
 def made_in(value: SSAValue) -> SSAValue:
-    """Returns the tensor in whose memory a value lies: a view has no memory of its own."""
+    """Returns the tensor that owns the memory of a value; a view has no memory of its own."""
     while not isinstance(value, BlockArgument):
         owner = value.owner
         if not (isinstance(owner, LayerOp) and owner.has_trait(SharesMemory)):

@@ -1,6 +1,7 @@
-"""Constants, views and shapes on all levels, and the parts of the `shape` dialect that the levels use.
+"""Constants, views and shapes at all IR levels, and the parts of the `shape` dialect that these levels use.
 
-A constant is a value in the text, or the key of an entry in a table beside the module.
+The value of a constant is written in the IR, or is an entry in a table beside the module; the IR contains the
+entry's key.
 
     %w = IE.Constant tensor<2xf32> = dense<[1.0, 2.0]>
     %w = IERT.Constant memref<2xf32> = dense_resource<constant_0>
@@ -42,7 +43,7 @@ ConstantValue: TypeAlias = DenseIntOrFPElementsAttr[Any] | DenseResourceAttr
 
 
 class AnyConstantOp(IRDLOperation):
-    """A constant of any level, in row order."""
+    """Base class of constants at all IR levels; the values are in row order."""
 
     value = prop_def()
     output = result_def()
@@ -52,14 +53,14 @@ class AnyConstantOp(IRDLOperation):
         super().__init__(properties={"value": value}, result_types=[value.get_type()])
 
     def constant(self) -> ConstantValue:
-        """Returns the constant's value, which a verifier has checked."""
+        """Returns the value of the constant, which a verifier has checked."""
         assert isinstance(self.value, (DenseIntOrFPElementsAttr, DenseResourceAttr))
         return self.value
 
     def with_type(self, ir_type: Attribute) -> ConstantValue:
-        """Returns the value with another type, of a buffer or with another layout.
+        """Returns the value with another type: a buffer type, or a type with another layout.
 
-        The value stays in row order.
+        The numbers stay in row order.
         """
         value: Any = self.constant()
         if isinstance(value, DenseResourceAttr):
@@ -67,7 +68,7 @@ class AnyConstantOp(IRDLOperation):
         return DenseIntOrFPElementsAttr(ir_type, value.data)  # type: ignore[arg-type]
 
     def key(self) -> str:
-        """Returns the key of the constant's resource; "" for a value in the text."""
+        """Returns the key of the constant's resource; "" for a value in the IR."""
         value = self.value
         return value.resource_handle.data if isinstance(value, DenseResourceAttr) else ""
 
@@ -78,12 +79,16 @@ class AnyConstantOp(IRDLOperation):
                 f"a constant's value is {value}, expected dense or dense_resource"
             )
         if value.get_type() != result_type:
-            raise VerifyException(f"a value of type {value.get_type()} as {result_type}")
+            raise VerifyException(
+                f"a value of type {value.get_type()} does not fit type {result_type}"
+            )
         shape = shape_of(result_type)
         if any(dim < 0 for dim in shape):
-            raise VerifyException(f"a constant of unknown shape: {result_type}")
+            raise VerifyException(f"the shape of a constant cannot be unknown: {result_type}")
         if isinstance(value, DenseIntOrFPElementsAttr) and len(value) != prod(shape):
-            raise VerifyException(f"{len(value)} values in a constant of type {result_type}")
+            raise VerifyException(
+                f"the constant has {len(value)} values, which does not fit type {result_type}"
+            )
 
     @classmethod
     def parse(cls, parser: Parser) -> AnyConstantOp:
@@ -98,7 +103,7 @@ class AnyConstantOp(IRDLOperation):
         try:
             value = DenseIntOrFPElementsAttr.parse_with_type(parser, ir_type)
         except AssertionError:
-            parser.raise_error(f"no constant can be of type {ir_type}")
+            parser.raise_error(f"a constant cannot have type {ir_type}")
         assert isinstance(value, DenseIntOrFPElementsAttr)
         return cls(value)
 
@@ -114,7 +119,7 @@ class AnyConstantOp(IRDLOperation):
 
 
 class AnyBufferConstantOp(AnyConstantOp):
-    """A constant buffer."""
+    """Base class of constant buffers at levels IERT and VPUIP."""
 
     def verify_(self) -> None:
         check_memrefs("output", [self.output.type])
@@ -122,9 +127,9 @@ class AnyBufferConstantOp(AnyConstantOp):
 
 
 class AnyViewOp(IRDLOperation):
-    """`%v = IERT.View %b .
+    """Base class of views: a buffer in another shape, or a part of a buffer.
 
-    Memref<2x3xf32> -> memref<6xf32>`: the same memory in another shape, or a part of it.
+    `%v = IERT.View %b : memref<2x3xf32> -> memref<6xf32>`
     """
 
     source = operand_def(base(MemRefType))
@@ -140,9 +145,9 @@ class AnyViewOp(IRDLOperation):
 
 
 class AnyActualShapeOfOp(IRDLOperation):
-    """`%s = IERT.ActualShapeOf %t .
+    """Base class of ops that return the shape of a function input, which the caller has stored in memory.
 
-    Memref<100x3xf16> -> memref<2xui32>`: a shape that the caller has stored there.
+    `%s = IERT.ActualShapeOf %t : memref<100x3xf16> -> memref<2xui32>`
     """
 
     source = operand_def(base(MemRefType))
@@ -155,7 +160,7 @@ class AnyActualShapeOfOp(IRDLOperation):
 
 
 class AnyShapeOfOp(IRDLOperation):
-    """The shape of a tensor, as a value."""
+    """Base class of ops that return the shape of a tensor as a value."""
 
     source = operand_def(AnyTensorTypeConstr)
     shape = result_def(ShapeType)

@@ -1,12 +1,12 @@
-"""VPUIP: buffers at static offsets, and the NPU's tasks in execution order: kernels and commands.
+"""The IR level VPUIP: buffers at static offsets, and the NPU's tasks in execution order.
 
     VPUIP.OCL @Softsign (%in)[%shape_of_in] -> (%out)[%shape_of_out] scratch (%s)
         {global_size = array<i64: 4>, num_shaves = 4 : i64}
     VPUIP.OCL from %code (%in) -> (%out) {num_shaves = 8 : i64}
     VPUIP.Command @Add (%in, %in2) -> (%out)
 
-The symbol names the external function that holds the kernel; code that is compiled ahead is an
-operand instead.
+The symbol is the name of the external function that holds the kernel. Precompiled code is an operand instead of a
+symbol.
 """
 
 from __future__ import annotations
@@ -59,8 +59,7 @@ NUM_SHAVES = "num_shaves"
 class TaskOp(AnyBufferLayerOp):
     """A task.
 
-    Its attributes are work sizes, the number of its shaves, and the other attributes of its
-    layer.
+    The attributes are the work sizes, the number of shaves, and the other attributes of the task's layer.
     """
 
     callee = opt_prop_def(SymbolRefAttr)
@@ -73,7 +72,7 @@ class TaskOp(AnyBufferLayerOp):
         groups: BufferGroups,
         attributes: Mapping[str, Attribute],
     ) -> None:
-        """Makes a task; `layer` is a function's name, or code."""
+        """Makes a task; `layer` is the name of a function, or precompiled code."""
         if isinstance(layer, SSAValue):
             super().__init__(groups, attributes, code=layer)
         else:
@@ -81,7 +80,7 @@ class TaskOp(AnyBufferLayerOp):
             super().__init__(groups, attributes, properties={"callee": callee})
 
     def numbers(self, name: str) -> tuple[int, ...]:
-        """Returns a work size; empty if the task has none."""
+        """Returns the numbers in an attribute with a work size; empty without the attribute."""
         attribute = self.attributes.get(name)
         if not isinstance(attribute, DenseArrayBase):
             return ()
@@ -94,7 +93,7 @@ class TaskOp(AnyBufferLayerOp):
 
     def verify_(self) -> None:
         if (self.code is None) == (self.callee is None):
-            raise VerifyException("a task runs either a function or code")
+            raise VerifyException("a task must have either a function or code")
         super().verify_()
         for name in (GLOBAL_SIZE, LOCAL_SIZE):
             size = self.numbers(name)
@@ -103,7 +102,7 @@ class TaskOp(AnyBufferLayerOp):
                 raise VerifyException(f"{name} is {found}, expected 1 to 3 numbers of 0 or more")
         sizes, groups = len(self.numbers(GLOBAL_SIZE)), len(self.numbers(LOCAL_SIZE))
         if groups and groups != sizes:
-            raise VerifyException(f"{groups} local sizes for {sizes} global sizes")
+            raise VerifyException(f"the task has {groups} local sizes, but {sizes} global sizes")
         shaves = self.attributes.get(NUM_SHAVES)
         if shaves is not None and (not isinstance(shaves, IntegerAttr) or shaves.value.data < 1):
             raise VerifyException(f"{NUM_SHAVES} is {shaves}, expected a number of 1 or more")
@@ -144,21 +143,21 @@ class TaskOp(AnyBufferLayerOp):
 
 @irdl_op_definition
 class OclOp(TaskOp):
-    """An OpenCL kernel."""
+    """A task that runs an OpenCL kernel (`VPUIP.OCL`)."""
 
     name = "VPUIP.OCL"
 
 
 @irdl_op_definition
 class CppOp(TaskOp):
-    """A function in a shared object."""
+    """A task that runs a function of a shared object on the host (`VPUIP.CPP`)."""
 
     name = "VPUIP.CPP"
 
 
 @irdl_op_definition
 class CommandOp(TaskOp):
-    """Commands of the firmware."""
+    """A task that runs firmware commands (`VPUIP.Command`)."""
 
     name = "VPUIP.Command"
 
@@ -168,9 +167,9 @@ _SPACES = tuple(space.value for space in MemorySpace)
 
 @irdl_op_definition
 class DeclareBufferOp(IRDLOperation):
-    """`%b = VPUIP.DeclareBuffer @DDR[4096] .
+    """Declares a buffer at an offset in the arena of a memory space, in bytes.
 
-    Memref<4xf32, @DDR>`: memory that begins at that byte of the arena.
+    `%b = VPUIP.DeclareBuffer @DDR[4096] : memref<4xf32, @DDR>`
     """
 
     name = "VPUIP.DeclareBuffer"
@@ -193,7 +192,7 @@ class DeclareBufferOp(IRDLOperation):
             raise VerifyException(f"offset {self.offset.value.data}, expected 0 or more")
         named = space_of(self.buffer.type)
         if named is not None and named.value != self.space.data:
-            raise VerifyException(f"a buffer in @{self.space.data} of type {self.buffer.type}")
+            raise VerifyException(f"the buffer in @{self.space.data} has type {self.buffer.type}")
 
     @classmethod
     def parse(cls, parser: Parser) -> DeclareBufferOp:
@@ -218,33 +217,33 @@ class DeclareBufferOp(IRDLOperation):
 
 @irdl_op_definition
 class TaskConstantOp(AnyBufferConstantOp):
-    """A constant buffer."""
+    """A constant buffer (`VPUIP.Constant`)."""
 
     name = "VPUIP.Constant"
 
 
 @irdl_op_definition
 class TaskViewOp(AnyViewOp):
-    """Another view of a buffer's memory."""
+    """A view of a buffer with another shape, or of a part of the buffer (`VPUIP.View`)."""
 
     name = "VPUIP.View"
 
 
 @irdl_op_definition
 class TaskActualShapeOfOp(AnyActualShapeOfOp):
-    """The actual shape of a function's input."""
+    """The actual shape of a function input in a run (`VPUIP.ActualShapeOf`)."""
 
     name = "VPUIP.ActualShapeOf"
 
 
 @irdl_op_definition
 class EvaluateShapeOp(IRDLOperation):
-    """`%s = VPUIP.EvaluateShape @shape_of_Up(%s, %t) .
+    """Computes a shape with the formulas of a shape function.
 
-    Memref<2xui32>, ...`: computes a shape by a function's formulas.
+    `VPUIP.EvaluateShape @shape_of_Up(%s, %t) : memref<2xui32>, ...`
 
-    The last operand is the result. The op is not a task: the device computes the shape before the
-    first task that needs it.
+    The last operand is the buffer for the result. `VPUIP.EvaluateShape` is not a task: the device computes the
+    shape before the first task that needs the shape.
     """
 
     name = "VPUIP.EvaluateShape"

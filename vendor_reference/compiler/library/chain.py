@@ -3,7 +3,7 @@
     %r = IE.Chain(%a, %b) {expression = "x = a + b; x * logistic(x)", layers = "ADD+LOGISTIC+MUL"}
         : tensor<1x8xf32>, tensor<8xf32> -> tensor<1x8xf32>
 
-Its operands are `a`, `b`, ... of the expression, in the language of `steps.py`.
+The expression calls the operands `a`, `b`, ...; `steps.py` describes its syntax.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class _Chain(ElementwiseOp):
 
     def mismatch(self, call: PlacedOp) -> str:
         if not isinstance(call.attributes.get(EXPRESSION), str):
-            return "it has no expression"
+            return "the layer has no expression"
         for view in call.tensors:
             if view.element_type not in self.types:
-                return f"the library has no {view.element_type.name}"
+                return f"the library does not support elements of type {view.element_type.name}"
         if reason := broadcast_mismatch(call):
             return reason
         try:

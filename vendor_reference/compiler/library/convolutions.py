@@ -1,7 +1,4 @@
-"""The common parts of all convolutions of images.
-
-The operands behind input and weights, and the activations.
-"""
+"""The common parts of all convolutions of images: operands after input and weights, and activations."""
 
 from __future__ import annotations
 
@@ -18,15 +15,16 @@ CONVOLUTION_ACTIVATIONS = (*ACTIVATIONS, PRELU)
 
 HAS_BIAS, RESIDUAL = "has_bias", "residual"
 _RESIDUAL_MODES = {"": 0, "before": 1, "behind": 2}
-"""Place where a residual operand is added: before the activation or behind it."""
+"""When a residual operand is added: before or after the activation."""
 _RESIDUAL_PARTS = ("first", "batch", "row", "pixel")
 _MOST_OPERANDS = 5
 
 
 class ConvolutionOp(LibraryOp):
-    """Operands of a layer.
+    """Base class of convolutions.
 
-    Input, weights, an optional bias, an optional residual to add, the slopes of its PRELU.
+    Their operands are the input, the weights, an optional bias, an optional residual to add, and the optional
+    slopes of a PRELU.
     """
 
     types = FLOATS
@@ -43,11 +41,11 @@ class ConvolutionOp(LibraryOp):
 
     def parameter_refusal(self, op: Op) -> str:
         ranks = [len(tensor.shape) for tensor in [*self.operands(op)[:2], *op.outputs]]
-        return "" if ranks == [4, 4, 4] else "its tensors are no images"
+        return "" if ranks == [4, 4, 4] else "an operand or the result is not a tensor of rank 4"
 
 
 def _further_operands(attributes: Attributes, count: int) -> Mapping[str, int]:
-    """Returns the operands behind input and weights by their names; a text may leave some out.
+    """Returns the indices of the operands after input and weights, by name; IR text may omit some operands.
 
     `count` is the number of all operands, for a text that does not say whether there is a bias.
     """
@@ -60,23 +58,23 @@ def _further_operands(attributes: Attributes, count: int) -> Mapping[str, int]:
 
 
 def further_mismatch(call: PlacedOp) -> str:
-    """Returns why the operands behind input and weights do not fit the result; "" if they fit."""
+    """Returns why the operands after input and weights do not fit the result; "" if they fit."""
     if call.attributes.get(RESIDUAL, "") not in _RESIDUAL_MODES:
-        return f"its residual is {call.attributes[RESIDUAL]}"
+        return f"the residual is {call.attributes[RESIDUAL]}, expected 'before' or 'behind'"
     further, y = _further_operands(call.attributes, len(call.inputs)), call.result.shape
     if len(further) != len(call.inputs) - 2:
-        return f"it has {len(call.inputs)} operands, expected {2 + len(further)}"
+        return f"the convolution has {len(call.inputs)} operands, expected {2 + len(further)}"
     for name, index in further.items():
         shape = call.inputs[index].shape
         if shape != y if name == RESIDUAL else (prod(shape), *shape[-1:]) != (y[3], y[3]):
             return call.shape_mismatch()
         if name != RESIDUAL and not call.inputs[index].is_row_order:
-            return f"its {name} is a part of another tensor"
+            return f"operand '{name}' is a part of a larger tensor"
     return ""
 
 
 def further_fields(call: PlacedOp) -> Mapping[str, FieldValue]:
-    """Returns the fields of a convolution's operands behind input and weights."""
+    """Returns the instruction's fields for the operands after input and weights."""
     further = _further_operands(call.attributes, len(call.inputs))
     residual = call.inputs[further[RESIDUAL]] if RESIDUAL in further else None
     numbers = (residual.offset, *residual.strides[:3]) if residual else (0, 0, 0, 0)

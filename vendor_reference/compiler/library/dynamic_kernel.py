@@ -1,8 +1,7 @@
 """Library kernels for dynamic shapes: the fields of their commands are formulas of the inputs' shapes.
 
-`traced_kernel` asks for a kernel at several shapes within the bounds, with sizes that remember
-their formulas. If all answers are the same commands, these commands hold for every shape within the
-bounds.
+`traced_kernel` makes a kernel for several shapes within the bounds, with sizes that record their formulas. If the
+commands are the same each time, they are right for every shape within the bounds.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from vendor_reference.firmware.instructions import Command, FieldValue, instruct
 
 Shape = tuple[int, ...]
 Sizes = tuple["int | str", ...]
-"""A number for each fixed dimension, and a formula of the inputs' shapes for each other dimension."""
+"""A number for each fixed dimension of a tensor, and a formula of the inputs' shapes for each other dimension."""
 
 _Made = TypeVar("_Made")
 
 Choice = Callable[[int], int]
-"""Chooses a dimension's size from its bound."""
+"""Function that chooses a size of a dimension within its bound."""
 
 _CHOICES: Sequence[Choice] = (
     lambda bound: bound,
@@ -42,7 +41,7 @@ _CHOICES: Sequence[Choice] = (
     lambda bound: (bound + 1) // 2,
     lambda bound: max(bound - 1, 1),
 )
-"""One choice for each set of shapes with which `dynamic_kernel` calls an op's `kernel`."""
+"""Functions that choose sizes; `dynamic_kernel` calls an op's `kernel` once with the sizes of each function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class DynamicTensor:
     bound: Shape
 
     def view(self, choose: Choice) -> View:
-        """Returns the tensor at a chosen size of its dimensions."""
+        """Returns a view of the tensor, with traced sizes for which `choose` gives the values."""
         shape = tuple(
             traced_size(size, choose(most), most) if isinstance(size, str) else size
             for size, most in zip(self.sizes, self.bound, strict=True)
@@ -67,15 +66,15 @@ class DynamicTensor:
 
 
 def input_sizes(index: int, pattern: Sequence[int]) -> Sizes:
-    """Returns the names of an input's sizes in formulas; -1 is a size that a run tells."""
+    """Returns an input's sizes. Sizes of -1, which are known only at run time, become names for formulas."""
     return tuple(f"INPUT{index}_SHAPE[{d}]" if size < 0 else size for d, size in enumerate(pattern))
 
 
 def result_sizes(rule: LibraryOp, operands: Sequence[Sizes], attributes: Attributes) -> list[Sizes]:
-    """Returns the sizes of an op's results.
+    """Returns the sizes of an op's results, from the sizes of its operands.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if the op has no rule for the sizes with such operands.
+      LiteRtError: UNSUPPORTED, if the op has no rule for sizes, or the rule does not support such operands.
     """
     shapes = [
         tuple(traced_size(size, 2) if isinstance(size, str) else size for size in sizes)
@@ -88,9 +87,9 @@ def result_sizes(rule: LibraryOp, operands: Sequence[Sizes], attributes: Attribu
 def largest_results(
     rule: LibraryOp, op: Op, bounds: Mapping[Tensor, Shape]
 ) -> Sequence[Shape] | str:
-    """Returns the largest shapes of an op's results from the largest of its operands.
+    """Returns the largest shapes of an op's results, from the largest shapes of its operands.
 
-    Or why they are unknown.
+    Returns the reason if the shapes are unknown.
     """
     if reason := rule.option_refusal(op):
         return reason
@@ -107,10 +106,10 @@ def dynamic_kernel(
     results: Sequence[Placement],
     attributes: Attributes,
 ) -> KernelSpec:
-    """Returns the kernel, with formulas of the operands' shapes.
+    """Returns an op's kernel for run-time shapes, with formulas of the operands' shapes.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if the op cannot have run-time shapes.
+      LiteRtError: UNSUPPORTED, if the op does not support run-time shapes.
     """
 
     def ask(choose: Choice) -> KernelSpec:
@@ -129,7 +128,7 @@ def dynamic_call(
     attributes: Attributes,
     choose: Choice = lambda bound: bound,
 ) -> PlacedOp:
-    """Returns the op on traced shapes.
+    """Returns an op with traced shapes.
 
     Raises:
       LiteRtError: UNSUPPORTED, if the operands' shapes do not determine the results' shapes.
@@ -146,17 +145,17 @@ def dynamic_call(
 
 
 def traced_kernel(name: str, ask: Callable[[Choice], KernelSpec]) -> KernelSpec:
-    """Returns the kernel that `ask` makes for traced shapes, with formulas of these shapes.
+    """Returns the kernel that `ask` makes for traced shapes, with formulas in place of sizes.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if the kernel is not the same for all shapes.
+      LiteRtError: UNSUPPORTED, if different shapes need different kernels.
     """
     first, *others = (
         _traced(name, lambda: _with_formulas(ask(choose)))  # noqa: B023
         for choose in _CHOICES
     )
     if any(other != first for other in others):
-        raise _error(name, "it uses a size as a number")
+        raise _error(name, "the kernel uses a size as a plain number")
     return first
 
 
@@ -170,7 +169,7 @@ def dynamic_refusal(rule: LibraryOp, op: Op, bounds: Mapping[Tensor, Shape]) -> 
         shapes = _op_results(rule, op, operands)
         for tensor, shape in zip(op.outputs, shapes, strict=True):
             if not _may_be(tensor, shape):
-                return f"it makes {list(shape)} of its operands, the model gives it {tensor.type}"
+                return f"the operands give the result shape {list(shape)}, but the model declares {tensor.type}"
         results = [Placement(tensor.element_type) for tensor in op.outputs]
         if not rule.is_view:
             dynamic_kernel(rule, operands, results, attributes)
@@ -193,7 +192,7 @@ def _op_results(rule: LibraryOp, op: Op, operands: Sequence[DynamicTensor]) -> S
     shapes = [operand.view(lambda bound: bound).shape for operand in operands]
     found = _result_shapes(rule, shapes, rule.attributes(op))
     if len(found) != len(op.outputs):
-        what = f"{rule.name}: it makes {len(found)} results, the model has {len(op.outputs)}"
+        what = f"{rule.name} has {len(found)} results, but the model declares {len(op.outputs)}"
         raise LiteRtError(Status.UNSUPPORTED, what)
     return found
 
@@ -205,13 +204,13 @@ def _result_shapes(
     found = _traced(rule.name, lambda: rule.result_shapes(shapes, attributes))
     if found is None:
         shown = " and ".join(str(list(shape)) for shape in shapes)
-        what = f"{rule.name}: its operands {shown} do not tell the shape of its result"
+        what = f"the operands {shown} of {rule.name} do not determine the shape of the result"
         raise LiteRtError(Status.UNSUPPORTED, what)
     return [tuple(shape) for shape in found]
 
 
 def _may_be(tensor: Tensor, shape: Shape) -> bool:
-    """Returns whether a result can have the shape that the model gives."""
+    """Returns whether a result can have the shape that the model declares."""
     pattern = tensor.type.shape
     return len(shape) == len(pattern) and all(
         fixed < 0 or is_same(size, fixed) for size, fixed in zip(shape, pattern, strict=True)
@@ -220,7 +219,7 @@ def _may_be(tensor: Tensor, shape: Shape) -> bool:
 
 def _with_formulas(spec: KernelSpec) -> KernelSpec:
     if not spec.commands:
-        raise NotTraceableError("a kernel of its own")
+        raise NotTraceableError("the kernel is not made of firmware commands")
     return replace(spec, commands=tuple(map(_command, spec.commands)))
 
 
@@ -233,7 +232,7 @@ def _command(command: Command) -> Command:
             if not isinstance(number, TracedSize) or kinds[name] == "int":
                 continue
             if kinds[name] == "float" or number.least < 0:
-                raise NotTraceableError(f"{name} is {number}")
+                raise NotTraceableError(f"field '{name}' has the value {number}")
         fields.append((name, _told_field(value)))
     return Command(command.instruction, tuple(fields))
 
@@ -247,7 +246,7 @@ def _told(number: _Made) -> _Made | str:
         return number
     text = str(number)
     if len(text) > MOST_CHARACTERS:
-        raise NotTraceableError(f"a formula has {len(text)} characters")
+        raise NotTraceableError(f"a formula of {len(text)} characters is too long")
     return text
 
 
@@ -259,5 +258,5 @@ def _traced(name: str, compute: Callable[[], _Made]) -> _Made:
 
 
 def _error(name: str, why: str) -> LiteRtError:
-    what = f"{name}: its kernel cannot use shapes that a run tells: {why}"
+    what = f"the kernel of {name} cannot use shapes that are known only at run time: {why}"
     return LiteRtError(Status.UNSUPPORTED, what, hint="Convert the model with fixed shapes.")

@@ -1,6 +1,6 @@
-"""Element-wise ops: makes the command for one result of some operands, for all types, layouts and views.
+"""Element-wise ops: makes the firmware command that computes a result, for all types, layouts and views.
 
-The ops differ in an expression (`steps.py`), which becomes a program that the firmware runs.
+Each op has an expression (`steps.py`), which is compiled to a program that the firmware runs.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ class KernelOperand:
     """A tensor that a command reads or writes.
 
     Attributes:
-      view: View of an operand, already repeated to the result's shape.
-      scale: Scale, if the operand's integers stand for real numbers.
-      argument: Argument that is bound to the operand; None for the op's input of the same number.
+      view: View of the operand, already broadcast to the result's shape.
+      scale: Scale of quantized integers; None if the operand is not quantized.
+      argument: Kernel argument that is bound to the operand; None for the input of the op with the operand's
+        index.
     """
 
     view: View
@@ -37,18 +38,18 @@ class KernelOperand:
 
     @property
     def port(self) -> Port:
-        """Returns the operand's port in a program."""
+        """Returns the operand as a program loads or stores it."""
         return Port(self.view.element_type, self.scale)
 
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A computation for each element.
+    """An expression that is computed for each element of a result.
 
     Attributes:
       text: Expression of `a`, `b`, ...; see `steps.py`.
       operands: Operands, one to `NUM_OPERANDS`.
-      result: Output 0; the result can overwrite operand 0 if both have the same layout.
+      result: Output 0 of the op; the result can overwrite operand 0 if both have the same layout.
     """
 
     text: str
@@ -58,12 +59,13 @@ class Formula:
     def program(self) -> bytes:
         """Returns the program that the firmware runs.
 
-        ValueError, if the firmware cannot run the expression.
+        Raises ValueError if the firmware does not support the expression, or if the expression needs too many
+        registers.
         """
         return write_program(self.text, [o.port for o in self.operands], self.result.port)
 
     def kernel(self, title: str) -> KernelSpec:
-        """Returns the command; `title` is the layer's title."""
+        """Returns the kernel with the command; `title` is the layer's title."""
         operands, result = self.operands, self.result
         arguments: list[KernelArgument] = [
             operand.argument or TensorArgument(is_output=False, index=index)
@@ -90,7 +92,7 @@ def _lies_alike(operand: KernelOperand, result: KernelOperand) -> bool:
 def loop_fields(loops: Loops) -> Mapping[str, FieldValue]:
     """Returns the instruction's fields for the layout of operands and result.
 
-    The last of `loops` is the result's view.
+    The last view of `loops` belongs to the result.
     """
     strides = [loops.strides[-1], *loops.strides[:-1]]
     return {
@@ -104,22 +106,22 @@ def loop_fields(loops: Loops) -> Mapping[str, FieldValue]:
 _E = ElementType
 
 _LEAST = {_E.INT8: -(2**7), _E.INT16: -(2**15), _E.INT32: -(2**31), _E.INT64: -(2**63)}
-"""Least signed integers.
+"""Least values of signed integer types; for unsigned types, the least value is 0.
 
-The least unsigned integer is 0. Both types of real numbers can hold these values.
+Float and double can represent these values exactly.
 """
 
 _MOST = {
     _E.INT8: 2**7 - 1, _E.UINT8: 2**8 - 1, _E.INT16: 2**15 - 1, _E.UINT16: 2**16 - 1,
     _E.INT32: 2**31 - 1, _E.UINT32: 2**32 - 1, _E.INT64: 2**63 - 1, _E.UINT64: 2**64 - 1,
 }  # fmt: skip
-"""Greatest integers; both types of real numbers can hold each of these values plus one."""
+"""Greatest values of integer types. Float and double can represent each of these values plus one exactly."""
 
 
 def cast_expression(source: ElementType, result: ElementType) -> str:
-    """Returns the expression that converts a number to an element of another type.
+    """Returns the expression that converts an element to another type.
 
-    All numbers except zero become true, and NaN becomes the greatest integer.
+    As booleans, all numbers except zero become true; as integers, NaN becomes the greatest integer.
     """
     from_lane, to_lane = lane_of(source), lane_of(result)
     if result is _E.BOOL:
@@ -131,6 +133,6 @@ def cast_expression(source: ElementType, result: ElementType) -> str:
 
 
 def cast(source: View, result: View) -> Formula:
-    """Returns the formula that converts input 0 to elements of another type."""
+    """Returns the formula that converts the elements of input 0 to the result's type."""
     text = cast_expression(source.element_type, result.element_type)
     return Formula(text, [KernelOperand(source)], KernelOperand(result))

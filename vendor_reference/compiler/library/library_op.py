@@ -1,11 +1,11 @@
 """Defines the library's ops by name: whether the NPU can run an op, and the kernel that runs it.
 
-Each module of `ops/` lists some ops as `OPS`: a new op is a new file there, or a line in a file. An
-op's declarations are also its checks, and its row in the documents' table.
+Each module of `ops/` lists its ops as `OPS`: to add an op, add a file there, or a line in a file. The declarations
+of an op are also checked, and make its row in the table of `docs/builtin_ops.md`.
 
-The methods run in this order: `refusal` while the host asks which ops the NPU takes; `operands` and
-`attributes` when the op becomes a layer on IE; `mismatch` when such a layer is read from a text;
-`kernel` once its tensors have places in memory.
+The compiler calls the methods of an op in this order: `refusal`, when the host asks which ops the NPU takes;
+  `operands` and `attributes`, when the op becomes an IE layer; `mismatch`, when an IE layer is read from IR text;
+  `kernel`, after the layouts of the tensors are known.
 """
 
 from __future__ import annotations
@@ -45,63 +45,63 @@ from vendor_reference.firmware.operations import NUM_LOOPS
 NUMBERS = tuple(CL_TYPES)
 """All types that a kernel can read."""
 MOST_ELEMENTS = 2**31 - 1
-"""Limit of elements of a tensor: offsets and strides of commands are 32-bit integers."""
+"""Largest number of elements of a tensor, because offsets and strides in commands are 32-bit integers."""
 FLOATS = (ElementType.FLOAT32, ElementType.FLOAT16)
 INTEGERS = (ElementType.INT32, ElementType.INT64)
 BYTES = (ElementType.INT8, ElementType.UINT8)
 WITH_SHORTS = (*BYTES, ElementType.INT16)
-"""Quantized types; stock LiteRT's interpreter approximates most functions of int16 in its own way."""
+"""Quantized types with int16. Stock LiteRT's interpreter approximates most functions of int16 differently."""
 
 Shape: TypeAlias = tuple[int, ...]
 Value: TypeAlias = "bool | int | float | str | tuple[int, ...] | tuple[float, ...]"
 Attributes: TypeAlias = Mapping[str, Value]
-"""The properties of an op besides its tensors; a layer on IE has the same."""
+"""The properties of an op except its tensors, as attributes of the op's IE layer."""
 
 _WORDS = (AUTO, ALL, NONE)
-"""Words that select ops."""
+"""Values of `--reference_ops` that are not names of ops."""
 
 _LEAST_SCALE = 2.0**-126
-"""Least scale: kernels multiply by its reciprocal, which must be a float as well."""
+"""Least scale that the library supports: kernels multiply by its reciprocal, which must be a finite float."""
 
 SCALES = "scales"
 ZERO_POINTS = "zero_points"
-"""Attributes of layers with quantized tensors: a number for each operand and result.
+"""Attributes of layers with quantized tensors, with a number for each operand and result.
 
-A scale of 0 means no scale.
+A scale of 0 means that the tensor has no scale.
 """
 
 IN_PLACE = "in_place"
-"""Attribute of layers whose result has parts.
+"""Attribute of layers whose result contains the operands.
 
-The operands that are already written there and need no copy.
+Its value lists the operands that other layers write directly into the result, so that they need no copy.
 """
 
 
 class Fusion(Enum):
-    """An op that a layer can absorb; the layer's attributes and operands then include it."""
+    """A kind of op that can be fused into a layer, as additional attributes and operands of the layer."""
 
     ACTIVATION = "activation"
-    """An activation behind the layer: `activation` is its op's name.
+    """An activation after the layer: the attribute `activation` is the name of its op.
 
-    The slopes of PRELU are the last operand.
+    The slopes of PRELU become the last operand.
     """
     BIAS = "bias"
-    """A bias for a layer without one: a number for each channel, as the operand behind the weights."""
+    """A bias for a layer without a bias: a number for each channel, as the operand after the weights."""
     RESIDUAL = "residual"
-    """An operand that is added `before` or `behind` the activation; it follows the bias."""
+    """An operand that is added before or after the activation; this operand follows the bias."""
     PADDING = "padding"
-    """A padding in front of the layer: zeros around the image.
+    """A padding before the layer: zeros around the image.
 
-    `pads_begin` and `pads_end` count rows and columns.
+    The attributes `pads_begin` and `pads_end` are numbers of rows and columns.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedOp:
-    """An op whose tensors have places in memory.
+    """An op whose tensors have memory layouts.
 
     Attributes:
-      attributes: Attributes from `LibraryOp.attributes`, or from a text.
+      attributes: Attributes from `LibraryOp.attributes`, or from IR text.
     """
 
     inputs: tuple[View, ...]
@@ -110,7 +110,7 @@ class PlacedOp:
 
     @classmethod
     def of(cls, tensors: Sequence[View], num_results: int, attributes: Attributes) -> PlacedOp:
-        """Returns an op of operands and the results behind them."""
+        """Makes an op from a list of operands followed by results."""
         num_inputs = len(tensors) - num_results
         return cls(tuple(tensors[:num_inputs]), tuple(tensors[num_inputs:]), attributes)
 
@@ -125,7 +125,7 @@ class PlacedOp:
         return (*self.inputs, *self.results)
 
     def scale(self, index: int) -> Scale | None:
-        """Returns the scale of the integers of tensor `index`; None if they do not stand for real numbers."""
+        """Returns the scale of tensor `index`; None if the tensor is not quantized with one scale."""
         scales, zero_points = self.numbers(SCALES), self.numbers(ZERO_POINTS)
         if index < 0:
             index += len(self.tensors)
@@ -150,12 +150,12 @@ class PlacedOp:
         return integer_of(self.attributes, name)
 
     def shape_mismatch(self) -> str:
-        """Returns the sentence that shapes do not fit."""
+        """Returns the message that the shape of the result does not fit the operands."""
         inputs, results = (
             " and ".join(str(RankedTensorType.of(v.element_type, v.shape)) for v in views)
             for views in (self.inputs, self.results)
         )
-        return f"it makes {results} of {inputs}"
+        return f"the result {results} does not fit the operands {inputs}"
 
 
 class LibraryOp(ABC):
@@ -164,19 +164,18 @@ class LibraryOp(ABC):
     Attributes:
       name: Name of the op in the schema: `ADD`.
       ie_name: Name of the layer on IE, without the dialect: `Add`.
-      types: Element types that all tensors of the op can have.
-      quantized: Integer types that the tensors can have, with one scale for a tensor.
-      precision: Type that the kernel takes, if it is only one; tensors are converted in front of
-        the kernel and behind it.
-      constraints: Further conditions, one phrase each, for the documents.
+      types: Element types that the tensors of the op can have.
+      quantized: Integer types that the tensors can have if each tensor has one scale.
+      precision: The only element type that the kernel takes, or None if the kernel takes all types. Tensors of
+        other types are converted before and after the kernel.
+      constraints: Further conditions, as phrases for the table in `docs/builtin_ops.md`.
       num_inputs: Least and greatest number of inputs.
-      num_parameters: Number of inputs, at the end, that are not operands: constants that become
-        attributes.
+      num_parameters: Number of inputs, at the end, that are constants and become attributes instead of operands.
       num_outputs: Least and greatest number of outputs.
-      is_layout_agnostic: Whether tensors may have any order, if all tensors of one shape have the
+      is_layout_agnostic: Whether the kernel accepts any dimension order, if all tensors of the same shape have the
         same order.
-      has_parts: Whether operands lie in the result unchanged; see `parts`.
-      fuses: Ops that can become a part of this op.
+      has_parts: Whether the result contains the operands unchanged; see `parts`.
+      fuses: Kinds of ops that can be fused into this op.
       is_view: Whether the result is operand 0 in another shape.
     """
 
@@ -195,7 +194,7 @@ class LibraryOp(ABC):
     fuses: tuple[Fusion, ...] = ()
 
     def refusal(self, op: Op) -> str:
-        """Returns why the NPU cannot run an op of known shapes; "" if it can."""
+        """Returns why the NPU cannot run an op with fixed shapes; "" if it can."""
         if reason := self.option_refusal(op):
             return reason
         tensors = [*self.operands(op), *op.outputs]
@@ -203,15 +202,13 @@ class LibraryOp(ABC):
         return self.misfit(PlacedOp.of(views, len(op.outputs), self.attributes(op)))
 
     def misfit(self, call: PlacedOp) -> str:
-        """Returns why tensors are too large for the firmware, or the result of `mismatch`.
+        """Returns why a tensor is too large for the firmware, or the result of `mismatch`.
 
-        "" for a call with a kernel.
+        Returns "" if a kernel exists.
         """
         largest = max(range_of(view.num_elements)[1] for view in call.tensors)
         if largest > MOST_ELEMENTS:
-            return (
-                f"it has a tensor of {largest} elements, but at most {MOST_ELEMENTS} are possible"
-            )
+            return f"the op has a tensor of {largest} elements, but at most {MOST_ELEMENTS} are possible"
         return self.mismatch(call)
 
     def option_refusal(self, op: Op) -> str:
@@ -220,7 +217,7 @@ class LibraryOp(ABC):
         while inputs and inputs[-1] is None:
             inputs.pop()
         if None in inputs:
-            return f"input {inputs.index(None)} is left out"
+            return f"input {inputs.index(None)} is omitted, but the op needs it"
         if reason := self._count_mismatch(len(inputs), len(op.outputs), 0):
             return reason
         return self.parameter_refusal(op)
@@ -228,22 +225,22 @@ class LibraryOp(ABC):
     def result_shapes(
         self, shapes: Sequence[Shape], attributes: Attributes
     ) -> Sequence[Shape] | None:
-        """Returns the results' shapes from the operands', whose sizes may be traced (`traced_size.py`).
+        """Returns the shapes of the results, from the operands' shapes. Sizes may be traced (`traced_size.py`).
 
-        Returns None if the operands do not fit, and for an op without such a rule, which takes only
-        fixed shapes.
+        Returns None if the operands do not fit. Also returns None for an op without a rule for its shapes: such an
+        op takes only fixed shapes.
         """
         return None
 
     def shaped_like_result(self, attributes: Attributes) -> Sequence[int]:
-        """Returns the operands that have the result's shape.
+        """Returns the indices of the operands that have the result's shape.
 
-        The pass that made the layer has checked that.
+        The pass that made the layer has checked these shapes.
         """
         return ()
 
     def port_mismatch(self, num_inputs: int, num_outputs: int) -> str:
-        """Returns why a layer of the op cannot have so many operands and results; "" if it can."""
+        """Returns why a layer of the op cannot have these numbers of operands and results; "" if it can."""
         return self._count_mismatch(num_inputs, num_outputs, self.num_parameters)
 
     def _count_mismatch(self, num_inputs: int, num_outputs: int, num_parameters: int) -> str:
@@ -252,7 +249,7 @@ class LibraryOp(ABC):
         if least <= num_inputs <= most and fewest <= num_outputs <= greatest:
             return ""
         expected = f"{_range_text(least, most)} and {_range_text(*self.num_outputs)}"
-        return f"it has {num_inputs} inputs and {num_outputs} outputs, expected {expected}"
+        return f"the op has {num_inputs} inputs and {num_outputs} outputs, expected {expected}"
 
     def operands(self, op: Op) -> Sequence[Tensor]:
         """Returns the inputs that are tensors on IE."""
@@ -260,46 +257,49 @@ class LibraryOp(ABC):
         return tensors[: max(1, len(tensors) - self.num_parameters)]
 
     def parameter_refusal(self, op: Op) -> str:
-        """Returns why the attributes of an op cannot be made; "" if they can."""
+        """Returns why an op's inputs and options cannot become attributes of a layer; "" if they can."""
         return ""
 
     def attributes(self, op: Op) -> Attributes:
-        """Returns the op's properties besides its tensors: the scales of integers."""
+        """Returns the attributes of the op's layer; by default, these are scales and zero points."""
         return quantization_attributes([*self.operands(op), *op.outputs])
 
     @abstractmethod
     def mismatch(self, call: PlacedOp) -> str:
-        """Returns why there is no kernel for such types, shapes and attributes; "" if there is a kernel."""
+        """Returns why no kernel exists for the types, shapes and attributes of an op; "" if a kernel exists."""
 
     def parts(self, call: PlacedOp) -> Sequence[View]:
-        """Returns the places of the operands in the result, for an op with parts."""
+        """Returns the views of the operands in the result, for an op whose result contains its operands."""
         return ()
 
     def type_mismatch(self, call: PlacedOp) -> str:
-        """Returns why the tensors' types do not fit: another type than the op's, or integers without a scale.
+        """Returns why the types of the tensors do not fit.
 
-        "" if they fit.
+        The op may not support a type, or integers may have no scale. Returns "" if the types fit.
         """
         element_type, allowed = call.result.element_type, (*self.types, *self.quantized)
         for index, view in enumerate(call.tensors):
             is_converted = self.precision is not None and view.element_type in self.types
             if view.element_type is not element_type and not is_converted:
-                return f"it has tensors of {view.element_type.name} and {element_type.name}"
+                return (
+                    f"the tensors have types {view.element_type.name} and {element_type.name}, "
+                    "which must be equal"
+                )
             if element_type in self.quantized and call.scale(index) is None:
-                return f"{_tensor_name(call, index)} has not one scale for its {element_type.name}"
+                return f"{_tensor_name(call, index)} of type {element_type.name} does not have exactly one scale"
         if element_type in allowed:
             return ""
         names = ", ".join(t.name for t in allowed)
-        return f"its tensors are {element_type.name}; the library does {self.name} of {names}"
+        return f"the tensors have type {element_type.name}, but the library supports {self.name} only for {names}"
 
     def types_text(self) -> str:
-        """Returns the types of the op's tensors, for the documents."""
+        """Returns the types of the op's tensors, for the table in `docs/builtin_ops.md`."""
         quantized = f"quantized {type_names(self.quantized)}" if self.quantized else ""
         return ", ".join(filter(None, (type_names(self.types), quantized)))
 
     @abstractmethod
     def kernel(self, call: PlacedOp) -> KernelSpec:
-        """Returns the kernel for the tensors' layout; the call has no mismatch."""
+        """Returns the kernel for the layout of the tensors; the caller has checked that `mismatch` returns ""."""
 
 
 class ElementwiseOp(LibraryOp):
@@ -309,7 +309,7 @@ class ElementwiseOp(LibraryOp):
 
     @abstractmethod
     def formula(self, call: PlacedOp) -> Formula:
-        """Returns the formula of the result for the tensors' layout; the call has no mismatch."""
+        """Returns the formula of the result; the caller has checked that `mismatch` returns ""."""
 
     def result_shapes(
         self, shapes: Sequence[Shape], attributes: Attributes
@@ -337,12 +337,12 @@ def library_ops() -> Mapping[str, LibraryOp]:
 
 
 def choose_ops(wanted: str) -> Mapping[str, LibraryOp]:
-    """Returns the ops in an option's value: names with commas between them, or `auto`, `all` or `none`.
+    """Returns the ops in the value of `--reference_ops`: names separated by commas, or `auto`, `all` or `none`.
 
-    Case is ignored.
+    The case of letters is ignored.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for an op that the library does not have.
+      LiteRtError: INVALID_TOOL_CONFIG, if the library does not have an op.
     """
     known = library_ops()
     names = [name.strip().upper() for name in wanted.split(",") if name.strip()]
@@ -358,7 +358,7 @@ def choose_ops(wanted: str) -> Mapping[str, LibraryOp]:
             Status.INVALID_TOOL_CONFIG,
             f"--{REFERENCE_OPS} has no op names",
             "vendor 'Reference'",
-            f"Write --{REFERENCE_OPS}={AUTO}, {ALL} or {NONE}, or names of builtin ops with commas between them.",
+            f"Write --{REFERENCE_OPS}={AUTO}, {ALL} or {NONE}, or names of builtin ops, separated by commas.",
         )
     return {name: known[name] for name in dict.fromkeys(names)}
 
@@ -366,7 +366,10 @@ def choose_ops(wanted: str) -> Mapping[str, LibraryOp]:
 def _no_op(name: str, known: Collection[str]) -> LiteRtError:
     """Returns the error about an unknown name in an option's value."""
     if name.lower() in _WORDS:
-        what, hint = f"'{name.lower()}' must be the only word", "Leave out the other names."
+        what, hint = (
+            f"'{name.lower()}' cannot be combined with other names",
+            "Remove the other names.",
+        )
     else:
         what = f"the library has no op '{name}'"
         hint = did_you_mean(
@@ -381,7 +384,7 @@ def _no_op(name: str, known: Collection[str]) -> LiteRtError:
 
 
 def type_names(types: Sequence[ElementType]) -> str:
-    """Returns types as the documents list them."""
+    """Returns a list of element types as text for the documentation."""
     return "any" if set(types) == set(NUMBERS) else ", ".join(t.name.lower() for t in types)
 
 
@@ -403,7 +406,7 @@ def count_from_front(dim: int, rank: int) -> int:
 
 
 def option(op: Op, field: str) -> int | float:
-    """Returns a field of the op's builtin options, or the schema's default."""
+    """Returns a field of the op's builtin options; if the field is missing, returns the schema's default."""
     value = read_builtin_options(op)[field]
     assert isinstance(value, (int, float))
     return value
@@ -415,14 +418,14 @@ def activation_of(op: Op) -> str:
 
 
 def quantization_attributes(tensors: Sequence[Tensor]) -> Attributes:
-    """Returns `scales` and `zero_points` of operands and result, if one of them is quantized."""
+    """Returns the attributes `scales` and `zero_points` of operands and results, if any of them is quantized."""
     return scale_attributes(
         [find_scale(t) if t.element_type in INTEGER_LIMITS else None for t in tensors]
     )
 
 
 def scale_attributes(scales: Sequence[Scale | None]) -> Attributes:
-    """Returns `scales` and `zero_points`, if there are any."""
+    """Returns the attributes `scales` and `zero_points`; empty if no tensor is quantized."""
     if not any(scales):
         return {}
     return {
@@ -432,7 +435,7 @@ def scale_attributes(scales: Sequence[Scale | None]) -> Attributes:
 
 
 def find_scale(tensor: Tensor) -> Scale | None:
-    """Returns the only scale of a tensor's integers; None if there is none, or there are several."""
+    """Returns the scale of a quantized tensor; None if the tensor has no scale, or several scales."""
     quantization = tensor.quantization
     if quantization is None or quantization.blockwise or len(quantization.scale) != 1:
         return None
@@ -441,7 +444,7 @@ def find_scale(tensor: Tensor) -> Scale | None:
 
 
 def find_integers(tensor: Tensor | None) -> tuple[int, ...] | None:
-    """Returns the numbers of a constant of INT32 or INT64; None for any other tensor."""
+    """Returns the numbers in a constant of type INT32 or INT64; None for any other tensor."""
     sizes = {ElementType.INT32: 4, ElementType.INT64: 8}
     if tensor is None or not tensor.is_constant or tensor.element_type not in sizes:
         return None
@@ -453,12 +456,12 @@ def find_integers(tensor: Tensor | None) -> tuple[int, ...] | None:
 
 
 def broadcast_mismatch(call: PlacedOp) -> str:
-    """Returns why operands cannot be repeated to the result's shape by NumPy's rules or by the firmware.
+    """Returns why the operands cannot be broadcast to the result's shape, by NumPy's rules or by the firmware.
 
-    "" if they can.
+    Returns "" if they can.
     """
     if len(call.result.shape) > NUM_LOOPS:
-        return f"it has {len(call.result.shape)} dimensions, more than {NUM_LOOPS}"
+        return f"the result has {len(call.result.shape)} dimensions, but at most {NUM_LOOPS} are possible"
     shape = broadcast_shape([view.shape for view in call.inputs])
     fits = shape is not None and len(shape) == len(call.result.shape)
     if not fits or not all(map(is_same, shape or (), call.result.shape)):
@@ -467,7 +470,7 @@ def broadcast_mismatch(call: PlacedOp) -> str:
 
 
 def broadcast_shape(shapes: Sequence[Shape]) -> Shape | None:
-    """Returns the shape that shapes are repeated to by NumPy's rules; None if they do not fit together."""
+    """Returns the shape to which shapes broadcast by NumPy's rules; None if they cannot be broadcast together."""
     rank = max(map(len, shapes))
     made: Shape = (1,) * rank
     for shape in shapes:
@@ -480,7 +483,7 @@ def broadcast_shape(shapes: Sequence[Shape]) -> Shape | None:
 
 
 def result_mismatch(op: LibraryOp, call: PlacedOp) -> str:
-    """Returns why the results' shapes differ from the op's rule; "" if they agree."""
+    """Returns why the shapes of the results differ from the op's rule; "" if they are equal."""
     expected = op.result_shapes([view.shape for view in call.inputs], call.attributes)
     found = [view.shape for view in call.results]
     if expected is None or len(expected) != len(found):
@@ -490,14 +493,14 @@ def result_mismatch(op: LibraryOp, call: PlacedOp) -> str:
 
 
 def is_shape(shape: Shape, other: Shape) -> bool:
-    """Returns whether two shapes are equal in every run."""
+    """Returns whether two shapes are known to be equal in every run."""
     return len(shape) == len(other) and all(map(is_same, shape, other))
 
 
 def common_shape(shapes: Sequence[Shape]) -> Shape | None:
-    """Returns the shape that all shapes must have; None if they cannot be equal.
+    """Returns the shape that all given shapes must have; None if they cannot be equal.
 
-    If the shapes are not known to be equal, a run checks them.
+    If the shapes are not known to be equal, each run checks them.
     """
     made = shapes[0]
     for shape in shapes[1:]:
@@ -511,7 +514,10 @@ def common_shape(shapes: Sequence[Shape]) -> Shape | None:
 
 
 def scale_mismatch(call: PlacedOp) -> str:
-    """Returns why an op cannot leave integers unchanged, since they stand for other numbers; "" if it can."""
+    """Returns why an op cannot copy quantized integers unchanged: scales or zero points differ.
+
+    Returns "" if it can.
+    """
     for index, view in enumerate(call.tensors):
         if view.element_type in INTEGER_LIMITS and call.scale(index) != call.scale(0):
             return f"operand 0 and {_tensor_name(call, index)} have different scales or zero points"
@@ -521,7 +527,7 @@ def scale_mismatch(call: PlacedOp) -> str:
 def _tensor_name(call: PlacedOp, index: int) -> str:
     if index < len(call.inputs):
         return f"operand {index}"
-    return "its result" if len(call.results) == 1 else f"its result {index - len(call.inputs)}"
+    return "the result" if len(call.results) == 1 else f"result {index - len(call.inputs)}"
 
 
 def _range_text(least: int, most: int) -> str:

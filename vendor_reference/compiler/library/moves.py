@@ -1,7 +1,7 @@
-"""Moves elements unchanged: commands that fill parts of results from operands, or with one value.
+"""Kernels that copy elements unchanged: their commands fill parts of results from operands, or with one value.
 
-A transposition has one part, a concatenation one part for each input, a padding has the middle and
-a box on each side of it.
+A transposition has one part. A concatenation has one part for each input. A padding has the operand in the middle,
+and a part on each side.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from vendor_reference.firmware.instructions import Command, FieldValue, instruct
 
 _ELEMENT_BYTES = (1, 2, 4, 8)
 _WORD_BYTES = 16
-"""Largest element that the firmware moves at once, in bytes."""
+"""Size of the largest element that the firmware moves, in bytes."""
 
 MAX_LOOPS = next(f.count for f in instruction_set()["Move"].fields if f.name == "sizes")
 """Number of nested loops in an instruction."""
@@ -26,11 +26,11 @@ MAX_LOOPS = next(f.count for f in instruction_set()["Move"].fields if f.name == 
 
 @dataclass(frozen=True, slots=True)
 class MovedPart:
-    """Elements of a result, and the elements of an input that are moved there.
+    """A part of a result, and the elements of an input that are copied to this part.
 
     Attributes:
-      source: View of the source elements, with the same shape; None for the fill value.
-      input, output: Indices of the op's input and output that these views belong to.
+      source: View of the elements to copy, in the shape of the part; None to write the fill value.
+      input, output: Indices of the op's input and output to which the views belong.
     """
 
     result: View
@@ -40,13 +40,16 @@ class MovedPart:
 
 
 def move_mismatch(call: PlacedOp) -> str:
-    """Returns why a call's elements cannot be moved: types, sizes or scales differ; "" if they can."""
+    """Returns why elements cannot be copied unchanged: types, sizes or scales differ; "" if they can."""
     element_type = call.result.element_type
     for view in call.tensors:
         if view.element_type is not element_type:
-            return f"it makes {element_type.name} of {view.element_type.name}"
+            return (
+                f"the result has type {element_type.name}, but another tensor of the op has type "
+                f"{view.element_type.name}"
+            )
     if element_type.bits // 8 not in _ELEMENT_BYTES:
-        return f"its elements are {element_type.name}"
+        return f"the firmware cannot move elements of type {element_type.name}"
     return scale_mismatch(call)
 
 
@@ -57,9 +60,9 @@ def move_kernel(
     value: bytes = b"",
     num_outputs: int = 1,
 ) -> KernelSpec:
-    """Returns a kernel of commands that write parts of the outputs; no two parts overlap.
+    """Returns a kernel of commands that write parts of the outputs; the parts must not overlap.
 
-    The commands get all inputs of the layer. `value` holds the bytes of the element that fills
+    The arguments of the commands are all inputs of the layer. `value` holds the bytes of the element that fills
     parts without a source.
     """
     commands = []
@@ -85,7 +88,7 @@ def move_kernel(
 
 
 def command_loops(loops: Loops) -> Iterator[Mapping[str, FieldValue]]:
-    """Yields the loop fields of each command that the loops need: `offsets`, `sizes` and `strides`."""
+    """Yields the fields `offsets`, `sizes` and `strides` of each command that the loops need."""
     excess = max(len(loops.sizes) - MAX_LOOPS, 0)
     for index in product(*map(range, loops.sizes[:excess])):
         offsets = [

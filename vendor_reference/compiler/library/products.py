@@ -1,7 +1,7 @@
-"""Weights for matrix products and convolutions: the firmware reads them as panels of 16 columns.
+"""Weights of matrix products and convolutions, which the firmware reads as panels of 16 columns.
 
-The device packs constant weights when it loads the file. A `Pack` command, in front of the product, packs computed
-weights into scratch memory.
+The device packs constant weights when it loads the file. For weights that the model computes, a `Pack` command
+before the product packs them into scratch memory.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _CONSTANT = "is_constant"
 
 
 def constant_attribute(tensor: Tensor) -> Attributes:
-    """Returns the attribute that says whether a tensor is known when the executable is loaded."""
+    """Returns the attribute that says whether a tensor is a constant when the executable is loaded."""
     return {_CONSTANT: is_known_ahead(tensor)}
 
 
 def panels_mismatch(call: PlacedOp, column: int) -> str:
-    """Returns why operand 1 is too large in panels with `column` as the dimension of its columns.
+    """Returns why operand 1 is too large as panels whose columns are dimension `column`.
 
-    "" if it is not.
+    Returns "" if the operand fits.
     """
     shape = call.inputs[1].shape
     columns = -(-shape[column] // PANEL) * PANEL
@@ -50,13 +50,13 @@ def panels_mismatch(call: PlacedOp, column: int) -> str:
     if most <= MOST_ELEMENTS:
         return ""
     return (
-        f"its weights have {most} elements with columns filled up to {PANEL}, but at most "
+        f"the weights, padded to a multiple of {PANEL} columns, have {most} elements, but at most "
         f"{MOST_ELEMENTS} are possible"
     )
 
 
 class ProductSpec:
-    """A kernel under construction for a call: its commands and their arguments."""
+    """Builds the kernel of an op from commands and their arguments."""
 
     def __init__(self, call: PlacedOp) -> None:
         self._call = call
@@ -65,7 +65,10 @@ class ProductSpec:
 
     @property
     def result(self) -> int:
-        """Returns the argument index of the result; an operand's argument index is its number."""
+        """Returns the argument index of the result.
+
+        The argument index of an operand is the operand's own index.
+        """
         return len(self._call.inputs)
 
     def add(self, instruction: str, **fields: FieldValue) -> None:
@@ -80,14 +83,13 @@ class ProductSpec:
         """Adds operand `index` as a matrix in panels.
 
         Args:
-          index: Number of the operand.
-          rows: Dimensions that make up the row number; dimensions other than these and `column` are
-            batches.
-          column: Dimension that is the column number.
+          index: Index of the operand.
+          rows: Dimensions that become the rows of the matrix; all dimensions except these and `column` are batch
+            dimensions.
+          column: Dimension that becomes the columns of the matrix.
 
         Returns:
-          The argument index; the number of rows in a panel; and the elements from one batch to the
-          next.
+          The argument index of the matrix; the number of rows in a panel; and the stride of batches, in elements.
         """
         view = self._call.inputs[index]
         depth = prod(view.shape[dim] for dim in rows)
@@ -102,7 +104,7 @@ class ProductSpec:
     def rows(self, index: int, batches: tuple[int, ...], row: int, column: int) -> int:
         """Returns the argument index of a dense copy of operand `index`.
 
-        Elements of dimension `column` lie side by side in the copy.
+        In the copy, elements along dimension `column` are contiguous.
         """
         return self._pack(index, batches, (row,), column, self._call.inputs[index].shape[column])
 
@@ -133,14 +135,14 @@ class ProductSpec:
 
 
 def three(numbers: list[int], missing: int) -> tuple[int, ...]:
-    """Returns an instruction's three batch numbers, the innermost last."""
+    """Returns the three batch numbers of an instruction, the innermost last."""
     return (*(missing,) * (MOST_BATCHES - len(numbers)), *numbers)
 
 
 def matrix_strides(view: View, batches: Sequence[int]) -> tuple[int, tuple[int, ...]]:
-    """Returns the strides of rows and batches of `[..., rows, columns]`, in elements.
+    """Returns the strides of rows and batches of a view `[..., rows, columns]`, in elements.
 
-    Batches are repeated to `batches`.
+    The batch dimensions are broadcast to `batches`.
     """
     repeated = view.broadcast((*batches, *view.shape[-2:]))
     return view.strides[-2], three([*repeated.strides[:-2]], 0)

@@ -1,8 +1,8 @@
-"""Reads shapes that a model computes from shapes.
+"""Analyses shapes that a model computes from other shapes.
 
-SHAPE, then PACK, CONCATENATION, STRIDED_SLICE, MUL, ADD, SUB.
+Such a chain of ops is a SHAPE, followed by PACK, CONCATENATION, STRIDED_SLICE, MUL, ADD or SUB.
 
-Converters write such chains for ops whose result has an open batch size, or an open image size.
+Converters write such chains for ops whose result has an unknown batch size or image size.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from vendor_reference.compiler.library.traced_size import unless_negative
 _LEFT = -1
 _TIMES, _ADDED = "_times", "_added"
 _MOST = 2**31 - 1
-"""Largest number in a chain."""
+"""Largest factor or summand in a chain."""
 _MOST_SIZES, _MOST_TENSORS = 64, 10_000
-"""Limits of a tensor's sizes, and of the tensors in a chain; larger chains count as unknown."""
+"""Largest number of sizes in a tensor, and of tensors in a chain; the sizes of larger chains are unknown."""
 _SAME_SIZES = ("CAST", "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 _ARITHMETIC = ("MUL", "ADD", "SUB")
 
 
 @dataclass(frozen=True, slots=True)
 class ChainSize:
-    """A size that a model computes: `times` dimension `dim` of an operand, plus `added`."""
+    """A size that a model computes: dimension `dim` of an operand, multiplied by `times`, plus `added`."""
 
     added: int
     times: int = 0
@@ -42,16 +42,16 @@ class ChainSize:
 
 
 Sizes = Sequence["ChainSize | None"]
-"""None is an unknown size."""
+"""Sizes of a tensor; None is an unknown size."""
 
 _Known = Mapping["Tensor | None", "Sizes | None"]
 
 
 def read_sizes(shape: Tensor | None, operand: Tensor) -> Sizes | None:
-    """Returns the numbers of a shape tensor as sizes that depend on the sizes of `operand`.
+    """Returns the numbers in a shape tensor, as sizes that depend on the sizes of `operand`.
 
-    Returns None if even the number of sizes is unknown. Each tensor is read once, after the tensors
-    that it is computed from.
+    Returns None if even the number of sizes is unknown. The function reads each tensor once, after the tensors
+    from which the tensor is computed.
     """
     known: dict[Tensor | None, Sizes | None] = {}
     pending = [shape]
@@ -68,7 +68,7 @@ def read_sizes(shape: Tensor | None, operand: Tensor) -> Sizes | None:
 
 
 def find_source(shape: Tensor | None) -> Tensor | None:
-    """Returns the first tensor whose SHAPE a shape is computed from; None if there is no such tensor."""
+    """Returns the first tensor from whose SHAPE a shape is computed; None if there is no such tensor."""
     producer = None if shape is None else shape.producer
     while producer is not None and producer.name != "SHAPE":
         read = [t.producer for t in producer.inputs if t is not None and t.producer is not None]
@@ -77,17 +77,17 @@ def find_source(shape: Tensor | None) -> Tensor | None:
 
 
 def own_sizes(operand: Tensor) -> Sizes:
-    """Returns the sizes of an operand itself."""
+    """Returns the sizes of an operand, as sizes that depend on this operand."""
     sizes = enumerate(operand.type.shape)
     return [ChainSize(size) if size >= 0 else ChainSize(0, 1, dim) for dim, size in sizes]
 
 
 def size_attributes(name: str, sizes: Sizes) -> Attributes:
-    """Returns sizes as attributes of a layer.
+    """Converts sizes to attributes of a layer.
 
-    `name` has fixed sizes, -1 for an unknown size, -2 for dimension 0 of operand 0, -3 for
-    dimension 1, ...; if the model multiplies or adds, `name_times` and `name_added` have a number
-    for each size.
+    The attribute `name` contains fixed sizes, -1 for an unknown size, -2 for the size of dimension 0 of operand 0,
+    -3 for the size of dimension 1, and so on. If the model multiplies or adds sizes, the attributes `name_times`
+    and `name_added` contain a number for each size.
     """
     shown = [size or ChainSize(_LEFT) for size in sizes]
     codes = tuple(-2 - n.dim if n.times else max(n.added, _LEFT) for n in shown)
@@ -101,7 +101,7 @@ def size_attributes(name: str, sizes: Sizes) -> Attributes:
 
 
 def find_sizes(attributes: Attributes, name: str) -> Sizes | None:
-    """Returns the sizes in attributes that `size_attributes` made; None if there are none."""
+    """Reads sizes from attributes that `size_attributes` has made; returns None without these attributes."""
     codes = integers_of(attributes, name)
     times = integers_of(attributes, name + _TIMES) or (1,) * len(codes)
     added = integers_of(attributes, name + _ADDED) or (0,) * len(codes)
@@ -118,7 +118,10 @@ def find_sizes(attributes: Attributes, name: str) -> Sizes | None:
 
 
 def sizes_of(attributes: Attributes, name: str, operand: Shape) -> Sequence[int | None] | None:
-    """Returns the sizes for an operand of such a shape, whose sizes may be traced; None if there are none."""
+    """Computes the sizes in attributes for an operand of a shape, whose sizes may be traced.
+
+    Returns None without these attributes.
+    """
     sizes = find_sizes(attributes, name)
     if sizes is None or any(size and size.times and size.dim >= len(operand) for size in sizes):
         return None

@@ -3,9 +3,9 @@
     min(6, max(0, a + b))
     x = a + b; x * logistic(x)
 
-The syntax is Python's. The operands are `a` to `h`; `x if c else y` chooses; a comparison is 0 or
-1; `float(a)` converts; all other functions are operations of the firmware, by their names there
-without the type.
+An expression has Python's syntax. The operands are `a` to `h`. The value of a comparison is 0 or 1. `float(a)`
+converts to float. All other functions are operations of the firmware; their names are the firmware's names without
+the type.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ _E = ElementType
 INTEGER_LIMITS: Mapping[ElementType, tuple[int, int]] = {
     _E.INT8: (-128, 127), _E.UINT8: (0, 255), _E.INT16: (-32768, 32767),
 }  # fmt: skip
-"""Least and greatest value of each type that numbers are quantized to."""
+"""Least and greatest value of each quantized type."""
 
 _LANES = {
     _E.FLOAT32: "float", _E.FLOAT16: "float", _E.FLOAT64: "double",
     _E.INT8: "int", _E.UINT8: "int", _E.BOOL: "int", _E.INT16: "int", _E.UINT16: "int",
     _E.INT32: "int", _E.UINT32: "uint", _E.INT64: "long", _E.UINT64: "ulong",
 }  # fmt: skip
-"""Types of elements inside a program."""
+"""Names of the types that elements have inside a program."""
 
 _STORED = {
     _E.FLOAT16: "half", _E.INT8: "char", _E.UINT8: "uchar", _E.BOOL: "uchar", _E.INT16: "short",
     _E.UINT16: "ushort",
 }  # fmt: skip
-"""Types of elements that differ in memory and inside a program."""
+"""Element types that have another type inside a program than in memory."""
 
 _CONSTANTS = {"float": "<f", "int": "<i", "uint": "<I", "long": "<q", "ulong": "<Q", "double": "<d"}
 _WIDE = ("long", "ulong", "double")
 _SIGNED = {"uint": "int", "ulong": "long"}
-"""Types that use the operations of another type."""
+"""Types for which programs use the operations of another type."""
 
 _SYMBOLS: Mapping[type[ast.AST], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Lt: "less", ast.LtE: "less_equal",
     ast.Gt: "less", ast.GtE: "less_equal", ast.Eq: "equal", ast.NotEq: "not_equal",
     ast.BitAnd: "and", ast.BitOr: "or",
 }  # fmt: skip
-"""Names of the operations; names with `>` swap their operands."""
+"""Names of the firmware's operations; `>` after a name means that the operands are swapped."""
 
 _DIRECT = ("store_32", "store_64")
 """Operations that store elements without a conversion."""
@@ -61,7 +61,7 @@ _COMPARISONS = ("less", "less_equal", "equal", "not_equal")
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The scale of integers that stand for `scale * (integer - zero_point)`."""
+    """The scale of quantized integers: an integer represents the number `scale * (integer - zero_point)`."""
 
     scale: float
     zero_point: int
@@ -72,7 +72,7 @@ class Port:
     """A tensor that a program loads or stores.
 
     Attributes:
-      scale: Scale, if the tensor's integers stand for real numbers.
+      scale: Scale of quantized integers; None if the tensor is not quantized.
     """
 
     element_type: ElementType
@@ -85,7 +85,7 @@ class Port:
 
     @property
     def memory(self) -> str:
-        """Returns the suffix of the operations that load and store the tensor: `32`, `char`, ..."""
+        """Returns the suffix of the names of operations that load and store the tensor, such as `32` or `char`."""
         return _STORED.get(self.element_type) or str(self.element_type.bits)
 
 
@@ -98,8 +98,7 @@ def write_program(text: str, operands: Sequence[Port], result: Port) -> bytes:
     """Compiles an expression to a program, in the layout of the firmware's `Program`.
 
     Raises:
-      ValueError: The text is not an expression of these operands, or needs more registers than
-        there are.
+      ValueError: The text is not an expression of these operands, or needs too many registers.
     """
     try:
         return _Program(operands, result).write(parse_expression(text))
@@ -108,7 +107,7 @@ def write_program(text: str, operands: Sequence[Port], result: Port) -> bytes:
 
 
 def parse_expression(text: str) -> Sequence[ast.stmt]:
-    """Returns statements that name values, and the expression behind them; ValueError for any other text."""
+    """Parses assignments followed by an expression; raises ValueError for any other text."""
     try:
         *named, last = ast.parse(text).body
     except (SyntaxError, RecursionError, MemoryError):
@@ -121,9 +120,9 @@ def parse_expression(text: str) -> Sequence[ast.stmt]:
 
 @lru_cache(4096)
 def rename(text: str, operands: tuple[str, ...], prefix: str) -> Sequence[str]:
-    """Returns an expression's statements for other operands.
+    """Returns the statements of an expression with other operands.
 
-    `prefix` is put before the names that the expression defines.
+    The names that the expression defines get the prefix `prefix`.
     """
     statements = parse_expression(text)
     nodes = [node for statement in statements for node in ast.walk(statement)]
@@ -158,7 +157,7 @@ class _Step:
 
 
 class _Program:
-    """A program under construction; equal steps are stored once."""
+    """Builds a program; equal steps are stored once."""
 
     def __init__(self, operands: Sequence[Port], result: Port) -> None:
         self._constants: dict[tuple[str, float], _Step] = {}
@@ -170,7 +169,9 @@ class _Program:
     def write(self, statements: Sequence[ast.stmt]) -> bytes:
         root = self._root(statements)
         if _SIGNED.get(root.lane, root.lane) != _SIGNED.get(self._result.lane, self._result.lane):
-            raise ValueError(f"it is {root.lane}, but its result is {self._result.lane}")
+            raise ValueError(
+                f"the expression has type {root.lane}, but the result has type {self._result.lane}"
+            )
         store = self._store(root)
         steps = [*self._ready(), *self._computed.values(), store]
         registers = self._allot(root)
@@ -207,7 +208,7 @@ class _Program:
         try:
             _pack(lane, number)
         except (struct.error, OverflowError, ValueError):
-            raise ValueError(f"{number!r:.60} is no {lane}") from None
+            raise ValueError(f"the number {number!r:.60} does not fit type {lane}") from None
         operation = "constant_64" if lane in _WIDE else "constant"
         return self._constants.setdefault((lane, number), _Step(operation, lane, (), number))
 
@@ -218,7 +219,7 @@ class _Program:
     def _value(self, node: ast.expr, lane: str = "") -> _Step:
         """Returns the step for an expression.
 
-        `lane` is the type of numbers, which have no type of their own.
+        `lane` is the type of number literals, which have no type of their own.
         """
         match node:
             case ast.Name(name) if name in self._names:
@@ -266,7 +267,7 @@ class _Program:
         ]
         if {value.lane for value in typed} != {lane}:
             raise ValueError(
-                f"'{ast.unparse(nodes[0])[:60]}' and its other operands are of two types"
+                f"'{ast.unparse(nodes[0])[:60]}' and another operand of the operation have different types"
             )
         return typed
 
@@ -303,7 +304,7 @@ class _Program:
             end = max(end, at + step.size)
             alive = [s for s in (*alive, step) if last_use.get(s, -1) > i]
         if end > NUM_REGISTERS:
-            raise ValueError(f"it needs {end} registers, but there are {NUM_REGISTERS}")
+            raise ValueError(f"the expression needs {end} registers, but there are {NUM_REGISTERS}")
         return registers
 
 

@@ -1,9 +1,9 @@
-"""Dynamic sizes as numbers that remember the formula that computes them.
+"""Traced sizes: run-time sizes as numbers that record the formula that computes them.
 
-A traced size is an `int`, so that all code for shapes works with it unchanged: its value is one
-possible size, and its text is the formula. Arithmetic makes further traced sizes. A question whose
-answer differs between sizes within the bounds ends the trace. Callers also compare traces at
-several values, to detect code that uses the value itself (`range`, `struct.pack`, a float).
+A traced size is an `int`, so code for shapes needs no change. Its value is one possible size, and `str` returns
+the formula. Arithmetic on traced sizes makes new traced sizes. A comparison raises `NotTraceableError` if its
+result differs between sizes within the bounds. Callers also compare the traces of several values, to detect code
+that uses the value itself, for example in `range` or `struct.pack`, or as a float.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MOST = 2**62
 
 
 class NotTraceableError(Exception):
-    """The computation does not have the same formula for all sizes within the bounds."""
+    """A computation has no formula that is right for all sizes within the bounds."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,14 +34,14 @@ class _Atom:
 
 
 _Terms = Mapping[tuple[_Atom, ...], int]
-"""A polynomial: products of atoms, in order, and the factor of each product."""
+"""A polynomial: the factor of each product of atoms; the atoms of a product are sorted."""
 
 
 class TracedSize(int):
-    """A size as a polynomial, so that equal formulas compare as equal.
+    """A traced size. Its formula is stored as a polynomial, so that equal formulas compare as equal.
 
     Attributes:
-      least, most: Least and greatest possible value.
+      least, most: Least and greatest possible value of the size.
     """
 
     least: int
@@ -49,7 +49,7 @@ class TracedSize(int):
     _terms: _Terms
 
     def __str__(self) -> str:
-        """Returns the formula."""
+        """Returns the formula of the size."""
         shown = sorted(self._terms.items(), key=lambda term: (term[1] < 0, term[0]))
         text = ""
         for product, times in shown:
@@ -128,18 +128,21 @@ class TracedSize(int):
     def _sign(self, other: int, operator: str) -> int:
         """Returns the sign of the difference: -1, 0 or 1.
 
-        0 also if the difference cannot satisfy `operator`.
+        Also returns 0 if no possible difference satisfies `operator`.
         """
         least, most = range_of(self - other)
         if least > 0 or most < 0 or least == most:
             return (least > 0) - (most < 0)
         if (operator == "<" and least == 0) or (operator == ">" and most == 0):
             return 0
-        raise NotTraceableError(f"nothing says for all sizes whether {self} {operator} {other}")
+        raise NotTraceableError(f"for some sizes, it is unknown whether {self} {operator} {other}")
 
 
 def traced_size(text: str, value: int, most: int = _MOST, least: int = 1) -> int:
-    """Returns a new size with the name `text` in formulas; a plain number if only one value is possible."""
+    """Returns a new size with the name `text` in formulas.
+
+    Returns a plain number if only one value is possible.
+    """
     if least < 0:
         raise NotTraceableError(f"{text} is below 0")
     return most if least == most else _make({(_Atom(text, value, least, most),): 1})
@@ -151,19 +154,19 @@ def range_of(size: int) -> tuple[int, int]:
 
 
 def is_same(size: int, other: int) -> bool:
-    """Returns whether two sizes are equal in every run."""
+    """Returns whether two sizes are known to be equal in every run."""
     return range_of(size - other) == (0, 0)
 
 
 def is_multiple(size: int, divisor: int) -> bool:
-    """Returns whether a size is a multiple of a number in every run."""
+    """Returns whether a size is known to be a multiple of a number in every run."""
     return all(times % divisor == 0 for times in _terms_of(size).values())
 
 
 def same_size(size: int, other: int) -> int | None:
-    """Returns the size that two sizes must share; None if they cannot be equal.
+    """Returns the size that two equal sizes have; None if they cannot be equal.
 
-    If they are not known to be equal, a run checks them.
+    If the sizes are not known to be equal, each run checks them.
     """
     if is_same(size, other):
         return size
@@ -174,9 +177,9 @@ def same_size(size: int, other: int) -> int | None:
 
 
 def exact_quotient(size: int, divisor: int) -> int | None:
-    """Returns a quotient without a remainder; None if there is a remainder.
+    """Returns the quotient of a division without remainder; None if the remainder is not 0.
 
-    If the remainder is not known, a run checks it.
+    If the remainder is unknown, each run checks that it is 0.
     """
     quotient = size // divisor
     if is_same(quotient * divisor, size):
@@ -190,16 +193,16 @@ def exact_quotient(size: int, divisor: int) -> int | None:
 
 
 def unless_negative(size: int) -> int:
-    """Returns a size as one unit of further formulas; in a run, a negative size is an error."""
+    """Returns a size as a single atom for further formulas; in a run, a negative size is an error."""
     return quotient_towards_zero(size, 1)
 
 
 def at_least(size: int, least: int) -> int | None:
-    """Returns a size that must be at least `least`; None if it is known to be less.
+    """Returns a size that must be at least `least`; None if the size is known to be less.
 
-    A run checks the size unless it is known to be large enough.
+    Unless the size is known to be large enough, each run checks it.
 
-    A traced size may be 0: another op may have made a tensor without elements.
+    A traced size can be 0, because another op can make a tensor without elements.
     """
     low, most = range_of(size)
     if low >= least and (least < 1 or not isinstance(size, TracedSize)):
@@ -211,9 +214,9 @@ def at_least(size: int, least: int) -> int | None:
 
 
 def index_below(index: int, size: int) -> int | None:
-    """Returns an index that must be in range; None if it is known to be outside.
+    """Returns an index that must be in range; None if the index is known to be out of range.
 
-    A run checks the index unless it is known to be in range.
+    Unless the index is known to be in range, each run checks it.
     """
     low, most = range_of(size)
     if low > index and not isinstance(size, TracedSize):
@@ -224,7 +227,7 @@ def index_below(index: int, size: int) -> int | None:
 
 
 def factor_unless_one(size: int) -> int:
-    """Returns 0 for a size of 1, along which elements are repeated; else 1."""
+    """Returns 0 for a size of 1, because such a dimension is broadcast with stride 0; otherwise returns 1."""
     if not isinstance(size, TracedSize):
         return int(size != 1)
     return traced_size(f"min({_factor(size)}*({size}-1),1)", int(int.__int__(size) > 1), 1, 0)
@@ -241,9 +244,10 @@ def smaller(size: int, other: int) -> int:
 
 
 def quotient_towards_zero(size: int, divisor: int) -> int:
-    """Returns a quotient by a number, rounded like C's; in a run, a negative size is an error.
+    """Returns the quotient of a size and a number, rounded towards zero as in C.
 
-    The quotient is one unit of further formulas, so that their bounds are close.
+    In a run, a negative size is an error. The quotient is a single atom for further formulas, so that the bounds
+    of these formulas are tight.
     """
     value, least, most = (
         -(-number // divisor) if number < 0 else number // divisor
@@ -258,7 +262,10 @@ def quotient_towards_zero(size: int, divisor: int) -> int:
 
 
 def broadcast_size(size: int, other: int) -> int | None:
-    """Returns the size that two sizes are repeated to, if they are equal or one of them is 1; else None."""
+    """Returns the size to which two sizes broadcast: they must be equal, or one of them must be 1.
+
+    Otherwise returns None.
+    """
     for one, another in ((size, other), (other, size)):
         if range_of(one) == (1, 1):
             return another
@@ -332,9 +339,9 @@ def _divide_terms(terms: _Terms, divisor: _Terms) -> _Terms | None:
 
 
 def _checked(text: str, value: int, least: int, most: int) -> int:
-    """Returns a size whose formula ends a run that does not satisfy it.
+    """Returns a size whose formula raises an error in a run if the size is out of range.
 
-    The size stays, even if only one value is possible.
+    The result is a traced size even if only one value is possible.
     """
     if least < 0:
         raise NotTraceableError(f"{text} is below 0")

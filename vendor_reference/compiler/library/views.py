@@ -1,7 +1,7 @@
-"""Describes the memory layout of tensors, and finds the fewest loops that visit several tensors together.
+"""Describes the memory layout of tensors, and finds the fewest nested loops that iterate over several tensors.
 
-A view has an element type, a shape, and the place of each element. Dimensions that are contiguous
-in every view become one loop, so that most kernels run over few long rows.
+A view has an element type, a shape, and the offset of each element in memory. Dimensions that are contiguous in
+every view are merged into one loop, so that most kernels iterate over a few long rows.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from vendor_reference.compiler.library.traced_size import factor_unless_one, is_
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A tensor in memory, perhaps a part of a larger tensor.
+    """The memory layout of a tensor, which can be a part of a larger tensor.
 
     Attributes:
-      strides: Elements from one index of each dimension to the next.
+      strides: Stride of each dimension, in elements.
       offset: Offset of the first element from the start of the kernel's argument, in elements.
     """
 
@@ -45,7 +45,7 @@ class View:
 
     @property
     def is_row_order(self) -> bool:
-        """Returns whether the view is a whole tensor in row order."""
+        """Returns whether the view is contiguous, in row order, and begins at offset 0."""
         return not self.offset and self.is_compact
 
     @property
@@ -58,7 +58,7 @@ class View:
         )
 
     def permuted(self, dims: Sequence[int]) -> View:
-        """Returns the same elements, with dimension `dims[i]` as dimension `i`."""
+        """Returns a view of the same elements in which dimension `i` is dimension `dims[i]` of this view."""
         return View(
             self.element_type,
             tuple(self.shape[d] for d in dims),
@@ -69,41 +69,41 @@ class View:
     def part(
         self, begin: Sequence[int], shape: Sequence[int], steps: Sequence[int] | None = None
     ) -> View:
-        """Returns the elements from index `begin` on, every `steps` elements in each dimension."""
+        """Returns a view of every `steps`-th element from index `begin` on, in each dimension."""
         skipped = sum(b * s for b, s in zip(begin, self.strides, strict=True))
         steps = steps if steps is not None else (1,) * len(self.shape)
         strides = tuple(step * s for step, s in zip(steps, self.strides, strict=True))
         return View(self.element_type, tuple(shape), strides, self.offset + skipped)
 
     def between(self, dim: int, begin: int, end: int) -> View:
-        """Returns the indices from `begin` to before `end` of a dimension."""
+        """Returns a view of the indices from `begin` up to but not including `end` of one dimension."""
         shape = [end - begin if d == dim else size for d, size in enumerate(self.shape)]
         return self.part([begin if d == dim else 0 for d in range(len(shape))], shape)
 
     def split(self, dim: int, inner: int) -> View:
-        """Splits a dimension into two; the size of the second, `inner`, divides the dimension's size."""
+        """Splits a dimension into two dimensions.
+
+        The second has size `inner`, which must divide the dimension's size.
+        """
         shape, strides = list(self.shape), list(self.strides)
         shape[dim : dim + 1] = [self.shape[dim] // max(inner, 1), inner]
         strides[dim : dim + 1] = [self.strides[dim] * inner, self.strides[dim]]
         return View(self.element_type, tuple(shape), tuple(strides), self.offset)
 
     def without(self, dims: Collection[int]) -> View:
-        """Returns index 0 of some dimensions, and removes these dimensions."""
+        """Returns a view of index 0 of some dimensions, without these dimensions."""
         return self.permuted([d for d in range(len(self.shape)) if d not in dims])
 
     def squeezed(self) -> View:
-        """Returns the view without the dimensions of size 1 in every run."""
+        """Returns the view without the dimensions that have size 1 in every run."""
         return self.without([d for d, size in enumerate(self.shape) if is_same(size, 1)])
 
     def sized_as(self, other: View) -> View:
-        """Returns the view with the sizes of another view, which are equal in each run without errors."""
+        """Returns the view with the sizes of another view; in each run without errors, both sizes are equal."""
         return replace(self, shape=other.shape)
 
     def broadcast(self, shape: Sequence[int]) -> View:
-        """Returns the view repeated to a shape by NumPy's rules, from the last dimension on.
-
-        The caller has checked that the shape fits.
-        """
+        """Returns the view broadcast to a shape by NumPy's rules. The caller has checked that the shape fits."""
         missing = len(shape) - len(self.shape)
         strides = [
             stride if is_same(size, wanted) else stride * factor_unless_one(size)
@@ -114,11 +114,11 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The memory layout of a tensor of any size: without gaps in an order, or as a part of a larger tensor.
+    """The memory layout of a tensor before its shape is known: dense in some order, or a part of a larger tensor.
 
     Attributes:
       order: Order of the dimensions; None is row order.
-      strides, offset: Strides and offset of a part, as in a view.
+      strides, offset: Strides and offset of a part of a larger tensor, as in `View`.
     """
 
     element_type: ElementType
@@ -135,11 +135,11 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Loops:
-    """Nested loops, at least one.
+    """Nested loops over views; there is at least one loop.
 
     Attributes:
       sizes: Size of each loop, the outermost first.
-      strides: For each view, the elements from one round of each loop to the next.
+      strides: For each view, the stride of each loop, in elements.
       offsets: Offset of each view's first element.
     """
 
@@ -149,24 +149,24 @@ class Loops:
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """Returns for each view the elements from one round of the innermost loop to the next."""
+        """Returns the stride of the innermost loop for each view, in elements."""
         return tuple(strides[-1] for strides in self.strides)
 
     def around(self, size: int, strides: Sequence[int]) -> Loops:
-        """Returns the loops with one more loop inside, which has a stride for each view."""
+        """Returns the loops with an additional innermost loop, which has a stride for each view."""
         pairs = zip(self.strides, strides, strict=True)
         return Loops((*self.sizes, size), tuple((*row, s) for row, s in pairs), self.offsets)
 
     def ordered(self, order: Sequence[int]) -> Loops:
-        """Returns some of the loops in a given order."""
+        """Returns a selection of the loops, in a given order."""
         sizes, *strides = (tuple(row[i] for i in order) for row in (self.sizes, *self.strides))
         return Loops(sizes, tuple(strides), self.offsets)
 
 
 def plan_loops(views: Sequence[View]) -> Loops:
-    """Plans loops over views of one shape, in the memory order of the last view, which is written.
+    """Plans loops over views of the same shape, in the memory order of the last view, which is the result.
 
-    With run-time sizes, the loops are right for all possible sizes.
+    If sizes are traced, the loops are right for all possible sizes.
     """
     shape, written = views[-1].shape, views[-1].strides
     assert all(view.shape == shape for view in views)

@@ -1,7 +1,7 @@
 """Sliding-window ops on images: their attributes, and the fields of their firmware instructions.
 
-Images are `[batches, height, width, channels]`. Padding is given as rows and columns, so that an op
-can absorb a PAD in front of it; `auto_pad = "SAME"` adds padding that depends on the image's size.
+Images are `[batches, height, width, channels]`. Padding is a number of rows and columns, so that a PAD before an
+op can be fused into the op; `auto_pad = "SAME"` adds padding that depends on the image's size.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ ACTIVATION, STRIDES, DILATIONS = "activation", "strides", "dilations"
 PADS_BEGIN, PADS_END = "pads_begin", "pads_end"
 _NUMBERS = (STRIDES, DILATIONS, PADS_BEGIN, PADS_END)
 AUTO_PAD, SAME = "auto_pad", "SAME"
-"""Windows start at each `strides`-th pixel of the padded image.
+"""Attributes of windows.
 
-`SAME` adds the padding that the last windows lack.
+Windows start at every `strides`-th pixel of the padded image; `SAME` adds the padding that the last windows need.
 """
 PRELU = "PRELU"
-"""Activation with a slope for each channel, in the last operand."""
+"""Activation with a slope for each channel; the last operand holds the slopes."""
 
 _GREATEST = 3.4028234663852886e38
 _RANGES = {
@@ -47,28 +47,34 @@ _RANGES = {
     "RELU6": (0.0, 6.0),
     "RELU_0_TO_1": (0.0, 1.0),
 }
-"""Limits of activations: stock LiteRT's plain kernels of ops with windows clamp all values, infinity too."""
+"""Limits of activations.
+
+Like stock LiteRT's reference kernels of ops with windows, kernels clamp all values, also infinity.
+"""
 _FUNCTIONS = {"TANH": 1, "LOGISTIC": 2, "HARD_SWISH": 3, PRELU: 4}
 """Numbers of the activations in core.cl."""
 
 ACTIVATIONS = (*_RANGES, "TANH", "LOGISTIC", "HARD_SWISH")
-"""Activations that each instruction with an activation can do."""
+"""Activations that each instruction with an activation supports."""
 
 
 def window_activation(op: Op) -> str:
-    """Returns the fused activation that counts: stock LiteRT's ops with windows ignore TANH and SIGN_BIT."""
+    """Returns the fused activation that an op computes.
+
+    Like stock LiteRT's, ops with windows ignore TANH and SIGN_BIT.
+    """
     name = activation_of(op)
     return name if name in _RANGES else "NONE"
 
 
 def activation_fields(name: str) -> Mapping[str, FieldValue]:
-    """Returns the fields for a fused activation: its code, and the limits that it clamps to."""
+    """Returns the fields for a fused activation: the activation's number, and the limits to which it clamps."""
     low, high = _RANGES.get(name, _RANGES["NONE"])
     return {"activation": _FUNCTIONS.get(name, 0), "low": low, "high": high}
 
 
 def window_attributes(op: Op) -> Attributes:
-    """Returns strides, dilations, padding and activation of an op with windows on input 0."""
+    """Returns the attributes for strides, dilations, padding and activation of an op with windows on input 0."""
     is_same = enum_name("Padding", int(option(op, "padding"))) == SAME
     return {
         STRIDES: (int(option(op, "stride_h")), int(option(op, "stride_w"))),
@@ -117,7 +123,10 @@ def _windows(image: Shape, size: Sequence[int], attributes: Attributes) -> Seque
 def windows_result(
     image: Shape, size: Sequence[int], channels: int, attributes: Attributes
 ) -> Sequence[Shape] | None:
-    """Returns the shape of the result, with a pixel for each window; None if no such windows exist."""
+    """Returns the shape of the result, which has a pixel for each window.
+
+    Returns None if the windows do not fit the image.
+    """
     if len(image) != 4 or _numbers_mismatch(size, attributes):
         return None
     counts = [windows.number for windows in _windows(image, size, attributes)]
@@ -125,7 +134,7 @@ def windows_result(
 
 
 def image_mismatch(call: PlacedOp) -> str:
-    """Returns why result 0 does not have as many images as operand 0; "" if it has."""
+    """Returns why the number of images in result 0 and operand 0 differs; "" if it is the same."""
     x, y = call.inputs[0], call.result
     if len(x.shape) != 4 or len(y.shape) != 4 or x.shape[0] != y.shape[0]:
         return call.shape_mismatch()
@@ -135,7 +144,7 @@ def image_mismatch(call: PlacedOp) -> str:
 def window_mismatch(
     call: PlacedOp, size: Sequence[int], activations: Sequence[str] = ACTIVATIONS
 ) -> str:
-    """Returns why result 0 is not the result of such windows on operand 0; "" if it is."""
+    """Returns why windows of a size on operand 0 do not give the shape of result 0; "" if they do."""
     if reason := image_mismatch(call):
         return reason
     x, y = call.inputs[0].shape, call.result.shape
@@ -144,29 +153,32 @@ def window_mismatch(
     for windows, count in zip(_windows(x, size, call.attributes), y[1:3], strict=True):
         reach, stride, begin, end = windows[:4]
         if not 0 <= begin < reach or not 0 <= end < reach + stride:
-            return f"its padding is {call.integers(PADS_BEGIN)} and {call.integers(PADS_END)}"
+            return (
+                f"the padding of {call.integers(PADS_BEGIN)} and {call.integers(PADS_END)} does "
+                "not fit the windows"
+            )
         if range_of(count)[1] < 1 or count != windows.number:
             return call.shape_mismatch()
         extent = range_of(count * stride + reach + begin + end)[1]
         if extent > MOST_ELEMENTS:
             return (
-                f"its windows reach over {extent} pixels, but at most {MOST_ELEMENTS} are possible"
+                f"the windows extend over {extent} pixels, but at most {MOST_ELEMENTS} are possible"
             )
     activation = call.attributes.get(ACTIVATION)
-    return "" if activation in activations else f"its activation is {activation}"
+    return "" if activation in activations else f"fused activation {activation} is not supported"
 
 
 def _numbers_mismatch(size: Sequence[int], attributes: Attributes) -> str:
     """Returns why attributes describe no windows of such a size; "" if they do."""
     strides, dilations, *_ = numbers = [integers_of(attributes, name) for name in _NUMBERS]
     if any(len(pair) != 2 for pair in (size, *numbers)) or min(*strides, *dilations, *size) < 1:
-        return f"its windows are {list(size)}, with strides {strides} and dilations {dilations}"
+        return f"windows of size {list(size)} with strides {strides} and dilations {dilations} are not possible"
     is_known = attributes.get(AUTO_PAD, SAME) == SAME
-    return "" if is_known else f"its padding is {attributes[AUTO_PAD]}"
+    return "" if is_known else f"attribute auto_pad is {attributes[AUTO_PAD]}, expected SAME"
 
 
 def padding_before(call: PlacedOp, size: Sequence[int]) -> Sequence[int]:
-    """Returns the rows above an image and the columns left of it, for windows of a size."""
+    """Returns the number of padding rows above an image and of padding columns to its left, for a window size."""
     return [w.begin for w in _windows(call.inputs[0].shape, size, call.attributes)]
 
 
@@ -187,7 +199,7 @@ def window_fields(call: PlacedOp, before: Sequence[int]) -> Mapping[str, FieldVa
 
 
 def image_fields(x: View, y: View) -> Mapping[str, FieldValue]:
-    """Returns the fields of instructions that make an image from an image."""
+    """Returns the fields for the sizes and strides of an operand and a result that are images."""
     fields: dict[str, FieldValue] = {
         "batches": y.shape[0],
         "input_height": x.shape[1],

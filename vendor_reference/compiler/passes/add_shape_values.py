@@ -1,4 +1,4 @@
-"""`add-shape-values`: makes run-time shapes values, which are operands and results of layers.
+"""`add-shape-values`: adds values for run-time shapes, which layers take as operands and return as results.
 
     %1 = func.call @Upscale(%0) : (tensor<?x3xf32>) -> tensor<?x6xf32>
 
@@ -6,9 +6,9 @@
     %t = func.call @shape_of_Upscale(%s) : (!shape.shape) -> !shape.shape
     %1 = func.call @Upscale(%0, %s, %t) : (tensor<?x3xf32>, !shape.shape, !shape.shape) -> tensor<?x6xf32>
 
-A result with the shape of an input gets no value of its own: the input's value is used again. A
-layer whose kernel finds the shape returns the shape behind its tensors. A function returns the
-shapes of its results behind the results.
+A result with the shape of an input has no separate shape value: it uses the input's shape value. A layer whose
+  kernel computes a shape returns the shape after its tensors. A function returns the shapes of its results after
+  the results.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ from vendor_reference.compiler.shape_functions import ShapeFunction, make_shape_
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
 SHAPE_FUNCTION = "shape_function"
-"""Attribute of a builtin layer: the function that finds the shape of its first dynamic output."""
+"""Attribute of a builtin layer: the function that computes the shape of its first output with a run-time shape."""
 
 
 @dataclass(frozen=True)
 class AddShapeValues(CompilerPass):
-    """Makes run-time shapes values that layers take and return."""
+    """Adds values for run-time shapes, which layers take as operands and return as results."""
 
     name = "add-shape-values"
     AFTER = "optimize-reorders"
@@ -81,7 +81,7 @@ PASS = AddShapeValues
 
 
 def _hands_shapes_on(op: Operation) -> bool:
-    """Returns whether an op already takes or makes shapes as values, as in texts that people have written."""
+    """Returns whether an op already has shapes as operands or results, as in IR text that a person has written."""
     types = (*op.operand_types, *op.result_types)
     return not isinstance(op, ShapeOfOp) and any(isinstance(t, ShapeType) for t in types)
 
@@ -191,10 +191,7 @@ class _FunctionShapes:
     def _given_shapes(
         self, op: LayerOp, attributes: dict[str, Attribute], input_shapes: Sequence[SSAValue]
     ) -> Sequence[SSAValue]:
-        """Returns the shapes of a layer's results that are found before the layer.
-
-        From inputs, or by formulas.
-        """
+        """Returns shapes of a layer's results that are computed before the layer, from inputs or by formulas."""
         finder = attributes.pop(SHAPE_FUNCTION, None)
         if isinstance(finder, SymbolRefAttr) and len(_open_ports(op.outputs)) == 1:
             name, bounds = finder.root_reference.data, attributes.get(BOUNDS)
@@ -327,7 +324,7 @@ class _FunctionShapes:
     def _no_rule(self, what: str) -> LiteRtError:
         return LiteRtError(
             Status.UNSUPPORTED,
-            f"{what} does not say how the shape of its result is found",
+            f"{what} has no rule for the shape of its result",
             at_function(self._function),
             "Give the layer's function IE.output_shapes, or convert the model with fixed shapes.",
         )

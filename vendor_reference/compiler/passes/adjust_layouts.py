@@ -1,7 +1,4 @@
-"""`adjust-layouts`.
-
-Puts an `IE.Reorder` before and behind a layer that wants its tensors in another order.
-"""
+"""`adjust-layouts`: inserts an `IE.Reorder` before and after layers that require tensors in another order."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from vendor_reference.compiler.pass_pipeline import CompilerPass
 
 @dataclass(frozen=True)
 class AdjustLayouts(CompilerPass):
-    """Meets layers' layout requirements by reorders.
+    """Inserts reorders, so that tensors have the layouts that layers require.
 
     Tensors between two layers keep their order if possible.
     """

@@ -1,6 +1,6 @@
-"""`assign-memory-spaces`.
+"""`assign-memory-spaces`: chooses a memory space for each buffer.
 
-Chooses a memory space for each buffer: CMX for those with the most traffic for their size.
+CMX holds the buffers that are read and written most in relation to their size.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from vendor_reference.compiler.task_buffers import find_demands
 
 @dataclass(frozen=True)
 class AssignMemorySpaces(CompilerPass):
-    """Chooses a memory space for each buffer: CMX while there is room, else DDR."""
+    """Chooses a memory space for each buffer: CMX while there is room, otherwise DDR."""
 
     name = "assign-memory-spaces"
     AFTER = "lower-iert-to-vpuip"

@@ -1,4 +1,4 @@
-"""`bound-shapes`: gives tensors of run-time shape their largest shape, so that their memory can be static.
+"""`bound-shapes`: replaces run-time shapes in types by the largest shapes, to allocate memory statically.
 
     func.func @f(%0: tensor<?x3xf32>) attributes {IE.bounds = [array<i64: 100, 3>]}
     %s = shape.shape_of %0 : tensor<?x3xf32> -> !shape.shape
@@ -6,9 +6,9 @@
     func.func @f(%0: tensor<100x3xf32>) attributes {IE.input_patterns = [array<i64: -1, 3>]}
     %s = IE.ActualShapeOf %0 : tensor<100x3xf32> -> !shape.shape
 
-The bounds of arguments are given (`IE.bounds`), and formulas give other bounds. The bound of a
-shape that a kernel finds comes from the layer's formulas, or from `IE.bounds` of the call or of its
-function.
+The attribute `IE.bounds` of a function holds the bounds of its arguments. The pass computes other bounds from
+these with formulas. If a kernel computes a shape, the bound comes from the layer's formulas, or from `IE.bounds`
+of the call or of the called function.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from vendor_reference.executable.executable import format_shape
 
 @dataclass(frozen=True)
 class BoundShapes(CompilerPass):
-    """Gives each tensor of run-time shape its largest shape."""
+    """Replaces run-time shapes in types by the largest shapes."""
 
     name = "bound-shapes"
     AFTER = "add-shape-values"
@@ -176,7 +176,7 @@ class _FunctionBounds:
         if len(bound) != len(pattern):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the bound {format_shape(bound)} of {what}, which is {value.type}",
+                f"the bound {format_shape(bound)} of {what} does not fit type {value.type}",
                 at_function(self._function),
             )
         assert isinstance(value.type, TensorType)
@@ -187,9 +187,9 @@ class _FunctionBounds:
         if bound is None:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"nothing says how large {what} can be",
+                f"the largest size of {what} is unknown",
                 at_function(self._function),
-                f"Give the tensor a bound, in text as {BOUNDS}.",
+                f"Give the tensor a bound: in IR text, with the attribute {BOUNDS}.",
             )
         return bound
 

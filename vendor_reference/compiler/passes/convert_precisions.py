@@ -1,4 +1,4 @@
-"""`convert-precisions`: puts an `IE.Convert` before and behind a layer that wants other element types."""
+"""`convert-precisions`: inserts an `IE.Convert` before and after layers that require other element types."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _UNSIGNED_BITS = {_E.BOOL: 1, _E.UINT8: 8, _E.UINT16: 16, _E.UINT32: 32, _E.UINT
 
 @dataclass(frozen=True)
 class ConvertPrecisions(CompilerPass):
-    """Meets layers' requirements on element types by conversions; removes conversions that change nothing."""
+    """Inserts conversions to the element types that layers require; removes conversions that change nothing."""
 
     name = "convert-precisions"
     AFTER = ""
@@ -63,9 +63,9 @@ class _BlockConversion:
         return bool(self._known)
 
     def _share(self, op: ConvertOp) -> None:
-        """Replaces a conversion by an equal earlier one.
+        """Replaces a conversion by an equal earlier conversion.
 
-        Otherwise makes it start at the earliest exact value.
+        Without an earlier conversion, converts from the earliest value that loses no precision.
         """
         target = element_type_of(op.outputs[0].type)
         source = _trace(op.inputs[0], target)
@@ -121,7 +121,7 @@ def _trace(value: SSAValue, target: ElementType) -> SSAValue:
 
 
 def is_exact(source: ElementType, target: ElementType) -> bool:
-    """Returns whether each number of one type is also a number of the other."""
+    """Returns whether the target type can represent each number of the source type exactly."""
     kinds = [
         _UNSIGNED_BITS,
         _SIGNED_BITS,

@@ -1,13 +1,12 @@
-"""`fuse-elementwise`: joins element-wise layers with the one layer that reads their result.
+"""`fuse-elementwise`: fuses element-wise layers with the element-wise layers that alone read their results.
 
     %0 = IE.Add(%a, %b) : tensor<?x8xf32>, tensor<8xf32> -> tensor<?x8xf32>
     %1 = IE.ReLU(%0) : tensor<?x8xf32> -> tensor<?x8xf32>
 
     %1 = IE.Chain(%a, %b) {expression = "x0 = a + b; max(0, x0)", layers = "ADD+RELU"}
 
-Run-time shapes must be equal in every run. Each layer that joins a chain is checked together with
-the whole chain; the length of chains is limited, so that the time grows in proportion to the number
-of layers.
+Run-time shapes of fused layers must be equal in every run. For each additional layer, the pass checks the whole
+chain. The length of chains is limited, so that the time of the pass is proportional to the number of layers.
 """
 
 from __future__ import annotations
@@ -49,15 +48,21 @@ from vendor_reference.firmware.operations import NUM_OPERANDS
 _E = ElementType
 
 _KEPT = (_E.FLOAT32, _E.INT32, _E.INT64, _E.BOOL)
-"""Element types that are the same in memory and in a program: tensors of these types can be left out."""
+"""Element types that are the same in memory and in a program.
+
+A chain can keep tensors of these types in registers.
+"""
 
 _MOST_LAYERS = 32
-"""Greatest length of a chain; a tensor between two chains costs little beside the work of so many layers."""
+"""Greatest number of layers in a chain.
+
+Compared to their computation, the tensor between two chains costs little.
+"""
 
 
 @dataclass(frozen=True)
 class FuseElementwise(CompilerPass):
-    """Joins element-wise layers with the only layers that read their results, if these are element-wise too."""
+    """Fuses element-wise layers with the element-wise layers that are the only readers of their results."""
 
     name = "fuse-elementwise"
     AFTER = "fuse-layers"
@@ -72,7 +77,7 @@ PASS = FuseElementwise
 
 
 _Operand = tuple[SSAValue, Scale | None]
-"""A value that a chain reads, and the scale if its integers stand for real numbers."""
+"""A value that a chain reads, and its scale if the value is quantized."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`fuse-layers`: fuses padding, biases, residual additions and activations into convolutions and products.
+"""`fuse-layers`: fuses padding, biases, residual additions and activations into convolutions and matrix products.
 
     %1 = IE.Pad(%0) {before = array<i64: 0, 1, 1, 0>, after = array<i64: 0, 1, 1, 0>, value = 0.0 : f64}
     %2 = IE.Convolution(%1, %w, %b) {pads_begin = array<i64: 0, 0>, ...}
@@ -7,8 +7,8 @@
 
     %4 = IE.Convolution(%0, %w, %b, %x) {pads_begin = array<i64: 1, 1>, residual = "before", activation = "RELU"}
 
-A layer's rule says by `fuses` what the layer can take, and by `mismatch` whether it takes a given
-op. The tensors in between disappear: only the name of the last tensor remains.
+The field `fuses` of a layer's rule lists what can be fused into the layer, and `mismatch` checks the fused layer.
+Tensors between fused layers disappear; only the name of the last tensor remains.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _NONE = "NONE"
 
 @dataclass(frozen=True)
 class FuseLayers(CompilerPass):
-    """Fuses padding, biases, additions and activations into the convolutions and products beside them."""
+    """Fuses padding, biases, additions and activations into adjacent convolutions and matrix products."""
 
     name = "fuse-layers"
     AFTER = "convert-precisions"

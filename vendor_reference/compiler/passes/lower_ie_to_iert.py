@@ -1,4 +1,6 @@
-"""`lower-ie-to-iert`: converts tensors to buffers, which are allocated, and deallocated after their last use.
+"""`lower-ie-to-iert`: converts tensors to buffers.
+
+Buffers are allocated before use, and deallocated after their last use.
 
     %1 = IE.Add(%0, %0) : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>
 
@@ -6,15 +8,15 @@
     IERT.Add(%0, %0, %1)
     memref.dealloc %0 : memref<4xf32>
 
-A layer that asks for strides reads a view of a larger buffer, into which its tensor is copied, and
-writes such a view:
+A layer that requires strides reads and writes views of larger buffers. The pass copies the layer's input to such a
+view:
 
     %1 = memref.alloc() : memref<40xf32>
     %2 = IERT.View %1 : memref<40xf32> -> memref<4x6xf32, strided<[10, 1]>>
     IERT.Copy(%0, %2)
 
-Results of a function become its last arguments, and the function writes its results to them. A
-layer's function also gets its outputs, and the scratch memory of its kernel, as arguments.
+The results of a function become its last arguments: the function writes its results to these buffers. The outputs
+  of a layer, and the scratch memory of its kernel, become arguments of the layer's function.
 """
 
 from __future__ import annotations
@@ -117,7 +119,7 @@ class LowerIeToIert(CompilerPass):
 PASS = LowerIeToIert
 
 _MET = frozenset(NAMES) - {"memory_spaces"}
-"""Requirements that IE satisfies."""
+"""Requirements that are satisfied at level IE, and are removed from functions."""
 
 
 def _is_on_buffers(function: FuncOp) -> bool:
@@ -149,7 +151,7 @@ class _LayerFunctions:
       scratch: Scratch memory of layers' functions, by name.
       has_shapes: Whether there are shape values, which leave the types of functions that take them
         open.
-      has_views: Whether layers have got views, which have types of their own.
+      has_views: Whether layers use views, which have types of their own.
       finder: Finds the requirements of layers.
     """
 
@@ -285,9 +287,9 @@ class _FunctionLowering:
         if symbol not in self._module.scratch:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"a call of '{symbol}', which is not a layer's function",
+                f"the call of '{symbol}' does not call the function of a layer",
                 self._where,
-                "The function of a layer is external, and takes tensors.",
+                "A layer needs an external function that takes tensors.",
             )
         inputs = [self._buffers[value] for value in op.arguments]
         outputs = [self._allocate(value) for value in op.results]
@@ -413,9 +415,9 @@ class _FunctionLowering:
         buffer.name_hint = tensor.name_hint
 
     def _hand_out(self, results: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> None:
-        """Copies results that were not made in their outputs.
+        """Copies results that no layer has written directly to the outputs.
 
-        Inputs, constants, and values that are returned twice.
+        These are inputs, constants, and values that are returned twice.
         """
         for result, output in zip(results, outputs, strict=True):
             if self._targets.get(made_in(result)) is output:

@@ -1,13 +1,12 @@
-"""`lower-iert-to-vpuip`.
+"""`lower-iert-to-vpuip`: converts layers on buffers to tasks.
 
-Converts layers on buffers to tasks, with work sizes for the shapes of their buffers.
+The work sizes of a task depend on the shapes of its buffers.
 
     func.call @Softsign(%in, %out) : (memref<4xf32>, memref<4xf32>) -> ()
 
     VPUIP.OCL @Softsign (%in) -> (%out) {global_size = array<i64: 4>, num_shaves = 4 : i64}
 
-A builtin op's kernel becomes an external function like those of custom layers; equal kernels share
-one function.
+The kernel of a builtin op becomes an external function, as for custom layers; equal kernels share one function.
 """
 
 from __future__ import annotations
@@ -102,7 +101,7 @@ from vendor_reference.soc import SocModel
 
 @dataclass(frozen=True)
 class LowerIertToVpuip(CompilerPass):
-    """Converts layers on buffers to tasks of the NPU, with their work sizes."""
+    """Converts layers on buffers to tasks of the NPU with work sizes."""
 
     name = "lower-iert-to-vpuip"
     AFTER = "place-parts"
@@ -184,7 +183,7 @@ class _TaskLowering:
                 Status.INVALID_ARGUMENT,
                 f"a call of '{layer.symbol}' with {len(operands)} buffers and {len(op.results)} "
                 f"results, expected at least {least} buffers, and no results",
-                hint="Lower it from IE first.",
+                hint="Lower the call from IE first.",
             )
         if not layer.num_outputs:
             self._shape_kernel(op, layer, operands)
@@ -291,9 +290,9 @@ def _launch(
     outputs: Sequence[Attribute],
     soc: SocModel,
 ) -> dict[str, Attribute]:
-    """Returns work sizes and shaves of a task as attributes.
+    """Returns the work sizes and the number of shaves of a task as attributes.
 
-    Commands and functions on the host have neither.
+    Commands and functions on the host have no such attributes.
     """
     if spec.cpu_layer is not None or spec.commands:
         return {}
@@ -305,7 +304,7 @@ def _launch(
         if size > soc.cmx_size:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"{size} bytes of local memory, but {soc.name} has {soc.cmx_size} of CMX",
+                f"the kernel needs {size} bytes of local memory, but {soc.name} has {soc.cmx_size} bytes of CMX",
             )
     except LiteRtError as error:
         raise at_layer(error, spec) from error

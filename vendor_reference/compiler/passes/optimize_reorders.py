@@ -29,9 +29,9 @@ from vendor_reference.custom_layers.layout import Order
 class OptimizeReorders(CompilerPass):
     """Removes reorders that cancel, that are duplicates, or that a constant or a neighbour can absorb.
 
-    A function's arguments and results keep their layouts, and so do the layouts that layers ask
-    for. An op that takes any layout gets the layout with the fewest reorders around it; the number
-    of reorders never grows.
+    The layouts of a function's arguments and results do not change; tensors also keep the layouts that layers
+    require. For an op that accepts any layout, the pass chooses the layout with the fewest reorders before and
+    after the op. The number of reorders never increases.
     """
 
     name = "optimize-reorders"
@@ -193,9 +193,9 @@ class _BlockOptimization:
 
 
 def _agrees(op: LayerOp) -> bool:
-    """Returns whether tensors that must have the same order have it now.
+    """Returns whether the tensors of an op that must have the same order have the same order.
 
-    Before layouts are adjusted, they may not.
+    Before the pass `adjust-layouts`, they may have different orders.
     """
     order = order_of(op.results[0].type)
     values = [*(op.operands[place] for place in agnostic_ports(op)), *op.outputs]

@@ -1,16 +1,15 @@
-"""`place-parts`.
-
-Lets layers write the parts of a concatenation or padding directly into the result, without a copy.
+"""`place-parts`: lets layers write their output directly into the result of a concatenation or padding.
 
     IERT.Sigmoid(%x, %0)                        %1 = memref.alloc() : memref<2x7xf32>
     %1 = memref.alloc() : memref<2x7xf32>       %0 = IERT.View %1 : ... -> memref<2x3xf32, strided<[7, 1]>>
     IERT.Concat(%0, %y, %1) {axis = 1 : i64}    IERT.Sigmoid(%x, %0)
     memref.dealloc %0 : memref<2x3xf32>         IERT.Concat(%0, %y, %1) {axis = 1 : i64, in_place = array<i64: 0>}
 
-An operand becomes such a part if it has memory of its own, and all layers that use it support
-strides: the library's layers, and custom layers whose functions say so, which get a function for
-each kind of view. With run-time sizes, a part needs a place that is the same in each run: parts of
-images can have such a place if only the number of images is open.
+An operand of the concatenation or padding becomes a view of the result if the operand has memory of its own, and
+all layers that use the operand support strides. The layers of the library support strides; custom layers support
+strides if the attributes of their functions say so, and get a function for each kind of view. With run-time sizes,
+the offset and strides of the view must be the same in each run. For images, this is the case if only the number of
+images is unknown.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ from vendor_reference.custom_layers.layout import Format
 
 @dataclass(frozen=True)
 class PlaceParts(CompilerPass):
-    """Lets layers write the parts of a concatenation or padding directly into the result."""
+    """Lets layers write their output directly into the result of a concatenation or padding."""
 
     name = "place-parts"
     AFTER = "lower-ie-to-iert"
@@ -138,7 +137,7 @@ class _BlockPlacement:
         return writers[0] if is_before else None
 
     def _provide(self, result: SSAValue, writer: Operation) -> None:
-        """Moves a buffer, and the buffer that it is a view of, in front of an op."""
+        """Moves a buffer, and the buffer of which it is a view, before an op."""
         made = result.owner
         if isinstance(made, Block) or self._steps[made] < self._steps[writer]:
             return
@@ -149,7 +148,7 @@ class _BlockPlacement:
         self._steps[made] = self._steps[writer] - 1
 
     def _replace(self, value: SSAValue, result: SSAValue, view_type: Attribute) -> None:
-        """Replaces a buffer of its own by a part of the result."""
+        """Replaces a separate buffer by a view of the result."""
         alloc, made, first = value.owner, result.owner, self._block.first_op
         assert isinstance(alloc, AllocOp) and first is not None
         view = ViewOp(result, view_type)
@@ -220,7 +219,7 @@ class _Operand:
 
 
 class StridedLayers:
-    """The layers of a module whose kernels use pitches and offset; each function is read once."""
+    """The layers of a module whose kernels support strided views; each function is read once."""
 
     def __init__(self, module: ModuleOp) -> None:
         self._functions = {
@@ -231,9 +230,9 @@ class StridedLayers:
         self._operands: dict[tuple[str, int], list[_Operand | None]] = {}
 
     def takes(self, call: CallOp, place: int, view: Attribute) -> bool:
-        """Returns whether a call's operand may be that view.
+        """Returns whether an operand of a call may be a given view.
 
-        Its function allows views, and its kernel can get this view.
+        The function must allow views, and the kernel must support this view.
         """
         operand = self._find(call, place)
         if operand is None:
@@ -245,7 +244,7 @@ class StridedLayers:
         return operand.wanted is Format.ANY or order == operand.wanted.value
 
     def writes(self, call: CallOp, place: int) -> bool:
-        """Returns whether an operand that may be a view is an output."""
+        """Returns whether an operand may be a view, and is an output."""
         operand = self._find(call, place)
         return operand is not None and operand.is_output
 

@@ -1,12 +1,12 @@
-"""`plan-memory`: gives allocated buffers static offsets.
+"""`plan-memory`: assigns static offsets to allocated buffers.
 
     %1 = memref.alloc() : memref<4xf32, @DDR>
 
     %1 = VPUIP.DeclareBuffer @DDR[4096] : memref<4xf32, @DDR>
 
-Deallocations disappear: buffers that do not live at the same time share memory. Attributes of a
-function give the size of its arenas, and the lower bound of any plan: `VPUIP.ddr_size`,
-`VPUIP.ddr_bound`, and the same for CMX. The report has a sentence about them.
+The pass removes deallocations: buffers that are not in use at the same time can share memory. The attribute
+  `VPUIP.ddr_size` of a function is the size of its arena in DDR, and `VPUIP.ddr_bound` is a lower bound for this
+  size; `VPUIP.cmx_size` and `VPUIP.cmx_bound` are for CMX. The report has a sentence about these sizes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from vendor_reference.soc import SocModel
 
 @dataclass(frozen=True)
 class PlanMemory(CompilerPass):
-    """Gives allocated buffers static offsets in DDR or CMX; a verifier checks that none overlap."""
+    """Assigns static offsets in DDR or CMX to allocated buffers; a verifier checks that they do not overlap."""
 
     name = "plan-memory"
     AFTER = "assign-memory-spaces"
@@ -63,8 +63,8 @@ def _plan(module: ModuleOp, function: FuncOp, soc: SocModel) -> None:
         if plan.size > limit:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"{plan.size} bytes live between its tasks, but {soc.name} has {limit} of "
-                f"{space.value}",
+                f"the tensors between its tasks need {plan.size} bytes, but {soc.name} has {limit} "
+                f"bytes of {space.value}",
             )
         for index, offset in zip(members, plan.offsets, strict=True):
             alloc = allocs[index]
@@ -79,7 +79,7 @@ def _plan(module: ModuleOp, function: FuncOp, soc: SocModel) -> None:
 
 
 def tell_sizes(function: FuncOp) -> None:
-    """Updates the arena sizes in the attributes of a function whose plan was edited."""
+    """Updates the arena sizes in the attributes of a function whose memory plan was edited."""
     ends: dict[str, int] = {}
     for op in function.body.block.ops:
         if isinstance(op, DeclareBufferOp):
@@ -90,10 +90,9 @@ def tell_sizes(function: FuncOp) -> None:
 
 
 def memory_notes(module: ModuleOp, soc: SocModel) -> Iterator[str]:
-    """Yields a sentence for each memory space with buffers between tasks, for a module after `plan-memory`.
+    """For a module after `plan-memory`, yields a sentence for each memory space that has buffers between tasks.
 
-    Functions for devices with fp16 arithmetic do not count: the other functions have the larger
-    tensors.
+    The sentences ignore functions for devices with fp16 arithmetic, because their tensors are smaller.
     """
     for space, room in ((MemorySpace.DDR, soc.ddr_size), (MemorySpace.CMX, soc.cmx_size)):
         plans = [
@@ -103,10 +102,10 @@ def memory_notes(module: ModuleOp, soc: SocModel) -> Iterator[str]:
         ]
         if plans:
             size, bound, name = max(plans)
-            others = f", the most of {len(plans)} calls" if len(plans) > 1 else ""
+            others = f", the largest of {len(plans)} calls" if len(plans) > 1 else ""
             yield (
-                f"memory: {size:,} of {room:,} bytes of {space.value} between the tasks of {name}"
-                f"{others}, {size / max(bound, 1):.2f} times the least possible."
+                f"memory: {size:,} of {room:,} bytes of {space.value} for tensors between the tasks of "
+                f"{name}{others}, {size / max(bound, 1):.2f} times the lower bound."
             )
 
 

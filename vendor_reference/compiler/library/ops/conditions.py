@@ -1,4 +1,4 @@
-"""EQUAL, LESS, ... compare two operands; LOGICAL_AND, ... combine two; SELECT_V2 chooses between two."""
+"""Comparisons (EQUAL, LESS, ...), logical ops (LOGICAL_AND, ...), and SELECT_V2, which selects elements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Comparison(Expression):
     def type_mismatch(self, call: PlacedOp) -> str:
         """Same as for other ops, except for the result's type."""
         if call.result.element_type is not _BOOL:
-            return f"it makes {call.result.element_type.name}, expected BOOL"
+            return f"the result has type {call.result.element_type.name}, expected BOOL"
         result = replace(call.result, element_type=call.inputs[0].element_type)
         return super().type_mismatch(replace(call, results=(result,)))
 
@@ -43,7 +43,7 @@ class _Select(Expression):
     """Elements of operand 1 where operand 0, BOOL, is true, and elements of operand 2 elsewhere."""
 
     num_inputs = (3, 3)
-    constraints = ("all tensors share one scale",)
+    constraints = ("all tensors have the same scale and zero point",)
 
     def __init__(self, name: str, ie_name: str) -> None:
         super().__init__(name, ie_name, "b if a else c", (*NUMERIC, *WITH_SHORTS, _BOOL), ())
@@ -52,12 +52,12 @@ class _Select(Expression):
         """Same as for other ops, except for the condition's type."""
         condition, *chosen = call.inputs
         if condition.element_type is not _BOOL:
-            return f"its condition is {condition.element_type.name}, expected BOOL"
+            return f"the condition has type {condition.element_type.name}, expected BOOL"
         return super().type_mismatch(PlacedOp(tuple(chosen), call.results, {}))
 
     def mismatch(self, call: PlacedOp) -> str:
         if len({call.scale(index) for index in (1, 2, -1)}) > 1:
-            return "its tensors have different scales or zero points"
+            return "the tensors of the op have different scales or zero points"
         return super().mismatch(call)
 
     def formula(self, call: PlacedOp) -> Formula:

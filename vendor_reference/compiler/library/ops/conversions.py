@@ -58,17 +58,19 @@ class _Conversion(ElementwiseOp):
             return call.shape_mismatch()
         source, result = call.inputs[0].element_type, call.result.element_type
         if source not in self._sources or result not in self._results:
-            return f"it makes {result.name} of {source.name}"
+            return f"the library cannot make {result.name} from {source.name}"
         return ""
 
 
 class _Quantization(_Conversion):
-    """Converts between real numbers and integers, with one scale or a scale for each channel.
+    """Converts between real numbers and quantized integers, or between quantized integers.
 
-    Or between integers.
+    There is one scale, or a scale for each channel.
     """
 
-    constraints = ("quantized tensors have one scale, or one scale for each index of a dimension",)
+    constraints = (
+        "quantized tensors have one scale, or one scale for each index along one dimension",
+    )
 
     def attributes(self, op: Op) -> Attributes:
         for tensor in (*self.operands(op), *op.outputs):
@@ -89,7 +91,9 @@ class _Quantization(_Conversion):
         if _AXIS in call.attributes and len(integers) == 1:
             return _channel_mismatch(call)
         is_scaled = all(call.scale(index) for index in integers)
-        return "" if is_scaled else "its integers have no scale that the library can use"
+        return (
+            "" if is_scaled else "the integers of a tensor have no scale that the library can use"
+        )
 
     def formula(self, call: PlacedOp) -> Formula:
         source, operands = call.inputs[0], [KernelOperand(call.inputs[0], call.scale(0))]
@@ -103,9 +107,9 @@ class _Quantization(_Conversion):
 
 
 class _Cast(_Conversion):
-    """Converts real numbers towards zero, saturated, and integers modulo their size.
+    """Rounds real numbers towards zero and clamps them; wraps integers around.
 
-    All numbers except zero are true.
+    All numbers except zero become true.
     """
 
     def attributes(self, op: Op) -> Attributes:
@@ -123,7 +127,9 @@ def _channel_mismatch(call: PlacedOp) -> str:
     is_usable = all(scale > 0 and isfinite(scale) for scale in scales)
     if is_there and is_usable and len(zero_points) == len(scales):
         return ""
-    return f"its integers have {len(scales)} scales along dimension {axis} of {list(shape)}"
+    return (
+        f"the library cannot use {len(scales)} scales along dimension {axis} of shape {list(shape)}"
+    )
 
 
 def _for_channels(call: PlacedOp, name: str) -> KernelOperand:

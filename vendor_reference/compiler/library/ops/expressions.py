@@ -1,7 +1,4 @@
-"""NEG, SQRT, RELU, GELU, ....
-
-Element-wise ops of one operand. ADD, DIV, PRELU, ...: element-wise ops of two.
-"""
+"""Element-wise ops of one operand (NEG, SQRT, RELU, ...) and of two operands (ADD, DIV, PRELU, ...)."""
 
 from __future__ import annotations
 
@@ -36,7 +33,7 @@ _ACTIVATIONS = {
 
 
 class Expression(ElementwiseOp):
-    """An op that is an expression of its operands, `a`, `b`, ...; smaller operands are repeated."""
+    """An op that computes an expression of its operands, `a`, `b`, ...; smaller operands are broadcast."""
 
     has_one_scale = False
 
@@ -48,9 +45,9 @@ class Expression(ElementwiseOp):
         types: tuple[ElementType, ...] = FLOATS,
         quantized: tuple[ElementType, ...] = BYTES,
     ) -> None:
-        """Makes an op whose expression is the same for all types.
+        """Makes an op with the same expression for all types.
 
-        Integers in `quantized` stand for real numbers.
+        Integers of the types in `quantized` represent real numbers.
         """
         self.name = name
         self.ie_name = ie_name
@@ -79,7 +76,7 @@ class Expression(ElementwiseOp):
 
 
 class Unary(Expression):
-    """An op that is an expression of `a`."""
+    """An op that computes an expression of one operand, `a`."""
 
 
 class _LeakyRelu(Unary):
@@ -91,7 +88,7 @@ class _LeakyRelu(Unary):
     def mismatch(self, call: PlacedOp) -> str:
         alpha = call.attributes.get("alpha")
         if not isinstance(alpha, float) or not isfinite(alpha):
-            return "its slope 'alpha' is no finite number"
+            return "the slope 'alpha' is not a finite number"
         return super().mismatch(call)
 
     def expression(self, call: PlacedOp) -> str:
@@ -111,7 +108,7 @@ class _Gelu(Unary):
 
 
 class Binary(Expression):
-    """An op that is an expression of `a` and `b`."""
+    """An op that computes an expression of two operands, `a` and `b`."""
 
     num_inputs = (2, 2)
 
@@ -128,7 +125,7 @@ class Binary(Expression):
         super().__init__(name, ie_name, expression, types, quantized)
         self.has_one_scale = has_one_scale
         self._activations = tuple(_ACTIVATIONS) if has_activation else ("NONE",)
-        one_scale = ("all tensors share one scale",) if has_one_scale else ()
+        one_scale = ("all tensors have the same scale and zero point",) if has_one_scale else ()
         activation = (f"fused activation {', '.join(self._activations)}",) if has_activation else ()
         self.constraints = (*one_scale, *activation)
 
@@ -146,7 +143,11 @@ class Binary(Expression):
         if reason := super().mismatch(call):
             return reason
         activation = call.attributes.get(_ACTIVATION, "NONE")
-        return "" if activation in self._activations else f"its activation is {activation}"
+        return (
+            ""
+            if activation in self._activations
+            else f"fused activation {activation} is not supported"
+        )
 
 
 OPS = (

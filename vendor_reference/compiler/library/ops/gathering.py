@@ -1,4 +1,4 @@
-"""GATHER: takes elements of an operand at the indices in another operand."""
+"""GATHER: copies the elements of an operand at the indices in another operand."""
 
 from __future__ import annotations
 
@@ -30,15 +30,18 @@ _INDICES = (ElementType.INT16, ElementType.INT32, ElementType.INT64)
 
 
 class _Gather(LibraryOp):
-    """Takes dimension `axis` of operand 0 at the indices in operand 1.
+    """Copies elements of operand 0 along dimension `axis`, at the indices in operand 1.
 
-    The first `batch_dims` dimensions are batches of both.
+    The first `batch_dims` dimensions of both operands are batch dimensions.
     """
 
     name = "GATHER"
     ie_name = "Gather"
     num_inputs = (2, 2)
-    constraints = ("operand and result share one scale", "indices are int16, int32 or int64")
+    constraints = (
+        "operand and result have the same scale and zero point",
+        "indices are int16, int32 or int64",
+    )
 
     def parameter_refusal(self, op: Op) -> str:
         operand, indices = op.inputs
@@ -48,7 +51,7 @@ class _Gather(LibraryOp):
             return ""
         size = operand.type.shape[axis]
         wrong = [index for index in found if index < 0 or 0 <= size <= index]
-        return f"its index {wrong[0]} is out of bounds" if wrong else ""
+        return f"the constant index {wrong[0]} is out of bounds" if wrong else ""
 
     def attributes(self, op: Op) -> Attributes:
         axis, batch_dims = int(option(op, _AXIS)), int(option(op, _BATCH_DIMS))
@@ -76,19 +79,24 @@ class _Gather(LibraryOp):
         (operand, indices), result = call.inputs, call.result
         shape, picked = operand.shape, indices.shape
         if axis is None or not 0 <= axis < len(shape):
-            return f"it gathers along dimension {axis} of {list(shape)}"
+            return f"the op gathers along dimension {axis}, but the operand has shape {list(shape)}"
         if batch_dims is None or not 0 <= batch_dims <= min(axis, len(picked)):
-            return f"its first {batch_dims} dimensions go together"
+            return f"the number of batch dimensions is {batch_dims}, which does not fit the axis and the indices"
         if indices.element_type not in _INDICES:
-            return f"its indices are {indices.element_type.name}"
+            return (
+                f"the indices have type {indices.element_type.name}, expected INT16, INT32 or INT64"
+            )
         if result.element_type is not operand.element_type:
-            return f"it makes {result.element_type.name} of {operand.element_type.name}"
+            return (
+                f"the result has type {result.element_type.name}, but the operand has type "
+                f"{operand.element_type.name}"
+            )
         if reason := result_mismatch(self, call):
             return reason
         if operand.element_type in INTEGER_LIMITS and call.scale(0) != call.scale(2):
-            return "operand 0 and its result have different scales or zero points"
+            return "operand 0 and the result have different scales or zero points"
         is_empty = is_same(shape[axis], 0) and not is_same(result.num_elements, 0)
-        return "its dimension has no elements" if is_empty else ""
+        return "the operand has no elements along the gathered dimension" if is_empty else ""
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
         axis, batch_dims = call.integer(_AXIS), call.integer(_BATCH_DIMS)

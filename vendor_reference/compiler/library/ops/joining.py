@@ -1,4 +1,4 @@
-"""CONCATENATION, PACK, PAD, PADV2, MIRROR_PAD: operands become parts of a larger result."""
+"""CONCATENATION, PACK, PAD, PADV2, MIRROR_PAD: ops whose operands become parts of a larger result."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _Joining(LibraryOp):
     def mismatch(self, call: PlacedOp) -> str:
         axis, shape = call.integer(_AXIS), call.result.shape
         if axis is None or not 0 <= axis < len(shape):
-            return f"it joins along dimension {axis} of {list(shape)}"
+            return f"the op joins along dimension {axis}, but the result has shape {list(shape)}"
         return result_mismatch(self, call) or move_mismatch(call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
@@ -58,17 +58,17 @@ class _Joining(LibraryOp):
 
 
 class _Concatenation(_Joining):
-    """Puts operands one behind the other."""
+    """Concatenates operands along a dimension."""
 
     name = "CONCATENATION"
     ie_name = "Concat"
     num_inputs = (1, 32)
     is_layout_agnostic = True
-    constraints = ("all tensors share one scale", "no fused activation")
+    constraints = ("all tensors have the same scale and zero point", "no fused activation")
 
     def parameter_refusal(self, op: Op) -> str:
         activation = activation_of(op)
-        return "" if activation == "NONE" else f"its activation is {activation}"
+        return "" if activation == "NONE" else f"fused activation {activation} is not supported"
 
     def result_shapes(
         self, shapes: Sequence[Shape], attributes: Attributes
@@ -92,12 +92,12 @@ class _Concatenation(_Joining):
 
 
 class _Pack(_Joining):
-    """Puts operands of one shape at the indices of `axis`, a new dimension."""
+    """Stacks operands of the same shape along a new dimension `axis`."""
 
     name = "PACK"
     ie_name = "Stack"
     num_inputs = (1, 4096)
-    constraints = ("all tensors share one scale",)
+    constraints = ("all tensors have the same scale and zero point",)
 
     def result_shapes(
         self, shapes: Sequence[Shape], attributes: Attributes
@@ -115,11 +115,14 @@ class _Pack(_Joining):
 
 
 class _Pad(LibraryOp):
-    """Puts `before[i]` and `after[i]` elements of `value` around dimension `i`."""
+    """Pads dimension `i` with `before[i]` and `after[i]` elements of `value`."""
 
     is_layout_agnostic = True
     has_parts = True
-    constraints = ("all tensors share one scale", "paddings and value are constants")
+    constraints = (
+        "all tensors have the same scale and zero point",
+        "the paddings and the padding value are constants",
+    )
 
     def __init__(self, name: str, ie_name: str, num_inputs: int) -> None:
         self.name = name
@@ -129,16 +132,20 @@ class _Pad(LibraryOp):
 
     def parameter_refusal(self, op: Op) -> str:
         if find_integers(op.inputs[1]) is None:
-            return "its paddings are computed"
+            return "the paddings are not constants"
         value, element_type = op.inputs[-1], op.outputs[0].element_type
         if self.num_parameters == 1 or value is None:
             return ""
         is_number = value.is_constant and len(value.data) * 8 == element_type.bits
         if not is_number or value.element_type is not element_type or element_type not in _FORMATS:
-            return "its value is computed, or not one number of its type"
+            return "the padding value is not one constant number of the result's type"
         scales = (None, find_scale(op.outputs[0]))
         has_scale = element_type not in INTEGER_LIMITS or find_scale(value) in scales
-        return "" if has_scale else "its value has another scale than its result"
+        return (
+            ""
+            if has_scale
+            else "the padding value and the result have different scales or zero points"
+        )
 
     def attributes(self, op: Op) -> Attributes:
         paddings = find_integers(op.inputs[1]) or ()
@@ -158,12 +165,12 @@ class _Pad(LibraryOp):
         if reason := _padding_mismatch(self, call):
             return reason
         if not isinstance(call.attributes.get(_VALUE), (int, float)):
-            return "the value around it is not given"
+            return "the padding value is missing"
         try:
             self._packed_value(call)
         except (KeyError, OverflowError, struct.error):
             value = call.attributes[_VALUE]
-            return f"{value} is no {call.result.element_type.name}"
+            return f"the padding value {value} does not fit type {call.result.element_type.name}"
         return move_mismatch(call)
 
     def parts(self, call: PlacedOp) -> Sequence[View]:
@@ -196,7 +203,7 @@ class _Pad(LibraryOp):
 
 
 class _MirrorPad(LibraryOp):
-    """Puts mirrored elements around dimension `i`: `before[i]` and `after[i]` of them.
+    """Pads dimension `i` with `before[i]` and `after[i]` mirrored elements.
 
     `repeats_border` says whether the outermost elements are among them.
     """
@@ -207,10 +214,10 @@ class _MirrorPad(LibraryOp):
     num_parameters = 1
     is_layout_agnostic = True
     has_parts = True
-    constraints = ("all tensors share one scale", "paddings are constants")
+    constraints = ("all tensors have the same scale and zero point", "the paddings are constants")
 
     def parameter_refusal(self, op: Op) -> str:
-        return "" if find_integers(op.inputs[1]) is not None else "its paddings are computed"
+        return "" if find_integers(op.inputs[1]) is not None else "the paddings are not constants"
 
     def attributes(self, op: Op) -> Attributes:
         paddings = find_integers(op.inputs[1]) or ()
@@ -231,9 +238,9 @@ class _MirrorPad(LibraryOp):
     def mismatch(self, call: PlacedOp) -> str:
         shape = call.inputs[0].shape
         if not isinstance(call.attributes.get(_REPEATS_BORDER), bool):
-            return f"'{_REPEATS_BORDER}' is not given"
+            return f"attribute '{_REPEATS_BORDER}' is not true or false"
         if _has_paddings(shape, call.attributes) and _mirrored(shape, call.attributes) is None:
-            return f"its paddings are larger than its operand, {list(shape)}"
+            return f"the paddings are larger than the operand, which has shape {list(shape)}"
         return _padding_mismatch(self, call) or move_mismatch(call)
 
     def parts(self, call: PlacedOp) -> Sequence[View]:
@@ -292,12 +299,12 @@ def _mirrored(shape: Shape, attributes: Attributes) -> Shape | None:
 def _padding_mismatch(op: LibraryOp, call: PlacedOp) -> str:
     if not _has_paddings(call.inputs[0].shape, call.attributes):
         before, after = call.integers(_BEFORE), call.integers(_AFTER)
-        return f"its paddings are {before} and {after}"
+        return f"the paddings {before} and {after} do not fit the operand"
     return result_mismatch(op, call)
 
 
 def _copies(parts: Sequence[View], call: PlacedOp) -> list[MovedPart]:
-    """Returns the operands' parts that need a copy: those that do not lie in the result already."""
+    """Returns the parts of the result to which operands must be copied."""
     pairs = enumerate(zip(parts, call.inputs, strict=True))
     there = call.integers(IN_PLACE)
     return [

@@ -1,4 +1,4 @@
-"""SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION: each normalizes every row by a sum over that row."""
+"""SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION: these ops normalize each row by a sum over the row."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _WHOLE, _STATISTICS, _RESULTS = range(3)
 _MOST_PARTS = 8
 _PART_ELEMENTS = 2048
 _SHARED_ROWS = 4
-"""Limits: so few rows are split into parts for the workers, if they have enough elements."""
+"""Largest number of rows for which each row is split among the workers, if the rows have enough elements."""
 
 
 class _Normalization(LibraryOp):
@@ -54,7 +54,7 @@ class _Normalization(LibraryOp):
 
     def parameter_refusal(self, op: Op) -> str:
         activation = activation_of(op) if self.name == "L2_NORMALIZATION" else "NONE"
-        return "" if activation == "NONE" else f"its activation is {activation}"
+        return "" if activation == "NONE" else f"fused activation {activation} is not supported"
 
     def attributes(self, op: Op) -> Attributes:
         beta = {_BETA: float(option(op, _BETA))} if self.name == "SOFTMAX" else {}

@@ -1,4 +1,4 @@
-"""CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED, BATCH_MATMUL: rows of the operand times columns of weights."""
+"""CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED, BATCH_MATMUL: products of an operand's rows and columns of weights."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class _Convolution(ConvolutionOp):
         if {len(x), len(weights), len(y)} != {4} or x[0] != y[0] or weights[0] != y[3]:
             return call.shape_mismatch()
         if not call.inputs[1].is_compact:
-            return "its weights are a part of another tensor"
+            return "the weights are not contiguous in memory"
         return further_mismatch(call) or panels_mismatch(call, 0) or self.type_mismatch(call)
 
     def command(self, call: PlacedOp, **fields: FieldValue) -> KernelSpec:
@@ -159,13 +159,17 @@ class _TransposeConv(_Convolution):
             return reason
         sizes, pattern = self._sizes(op), op.outputs[0].type.shape
         if len(sizes) != 4 or None in sizes:
-            return "the shape of its result is computed outside of the NPU call, or not of its operand's"
+            return "the shape of the result is computed outside of the NPU call, or not from the operand's shape"
         told = [size.added if size and not size.times else -1 for size in sizes]
         if any(min(pair) >= 0 and pair[0] != pair[1] for pair in zip(told, pattern, strict=True)):
-            return f"it makes {told}, the model gives it {op.outputs[0].type}"
+            return f"the result has shape {told}, but the model declares {op.outputs[0].type}"
         sides = zip(told[:3], self.operands(op)[0].type.shape, strict=False)
         is_fixed_alone = any(made >= 0 > size for made, size in sides)
-        return "a run tells a size of its operand, the result's is fixed" if is_fixed_alone else ""
+        return (
+            "a size of the operand is known only at run time, but that size of the result is fixed"
+            if is_fixed_alone
+            else ""
+        )
 
     def attributes(self, op: Op) -> Attributes:
         _, weights, *_ = tensors = self.operands(op)
@@ -203,16 +207,19 @@ class _TransposeConv(_Convolution):
         numbers = [call.integers(name) for name in (STRIDES, PADS_BEGIN, PADS_END)]
         strides, size = numbers[0], call.inputs[1].shape
         if any(len(pair) != 2 for pair in numbers) or min(*strides, *size) < 1:
-            return f"its windows are {list(size[1:3])}, with strides {strides}"
+            return f"windows of size {list(size[1:3])} with strides {strides} are not possible"
         for dim, stride, begin, end in zip((1, 2), *numbers, strict=True):
             left = self._left_over(call, dim, stride)
             if left is None:
-                return "height and width of its result are not the operand's times its strides"
+                return (
+                    "the result's height or width is not the operand's, multiplied by the "
+                    "stride, plus a constant"
+                )
             if not 0 <= begin <= end < size[dim] or not 0 <= left + begin + end < stride:
                 return call.shape_mismatch()
         activation = call.attributes.get(ACTIVATION)
         if activation not in CONVOLUTION_ACTIVATIONS:
-            return f"its activation is {activation}"
+            return f"fused activation {activation} is not supported"
         return "" if size[3] == call.inputs[0].shape[3] else call.shape_mismatch()
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
@@ -221,7 +228,7 @@ class _TransposeConv(_Convolution):
         return self.command(call, **fields, dilation_height=1, dilation_width=1, transposed=1)
 
     def _left_over(self, call: PlacedOp, dim: int, stride: int) -> int | None:
-        """Returns by how much the result is larger than its windows; None if only a run tells that."""
+        """Returns by how much the result is larger than its windows; None if this is known only at run time."""
         sizes, taps = find_sizes(call.attributes, _SHAPE), call.inputs[1].shape[dim]
         size = sizes[dim] if sizes else None
         if size is None or not size.times:
@@ -231,7 +238,7 @@ class _TransposeConv(_Convolution):
     def _sizes(self, op: Op) -> Sizes:
         """Returns the sizes of the result.
 
-        Its batch is the operand's, even if another tensor gives the batch.
+        The batch size is the operand's, even if the model computes it from another tensor.
         """
         x, *_ = self.operands(op)
         sizes = list(read_sizes(op.inputs[0], x) or ())
@@ -243,7 +250,7 @@ class _TransposeConv(_Convolution):
 class _FullyConnected(LibraryOp):
     """A product with weights `[columns, depth]`.
 
-    The operand is rows of `depth` elements, whatever its shape is.
+    The operand can have any shape; its elements are rows of `depth` elements.
     """
 
     name = "FULLY_CONNECTED"
@@ -256,7 +263,7 @@ class _FullyConnected(LibraryOp):
 
     def parameter_refusal(self, op: Op) -> str:
         form = enum_name("FullyConnectedOptionsWeightsFormat", int(option(op, "weights_format")))
-        return "" if form == "DEFAULT" else f"its weights are in the format {form}"
+        return "" if form == "DEFAULT" else f"the weights have format {form}, expected DEFAULT"
 
     def attributes(self, op: Op) -> Attributes:
         return {
@@ -283,12 +290,12 @@ class _FullyConnected(LibraryOp):
         if any(prod(view.shape) != weights[0] for view in call.inputs[2:]):
             return call.shape_mismatch()
         if not (call.inputs[0].is_compact and call.result.is_compact):
-            return "its rows lie apart"
+            return "the operand or the result is not contiguous in memory"
         if not all(view.is_row_order for view in call.inputs[2:]):
-            return "its bias is a part of another tensor"
+            return "the bias is a part of a larger tensor"
         activation = call.attributes.get(ACTIVATION)
         if activation not in ACTIVATIONS:
-            return f"its activation is {activation}"
+            return f"fused activation {activation} is not supported"
         return panels_mismatch(call, 0) or self.type_mismatch(call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
@@ -318,7 +325,7 @@ class _FullyConnected(LibraryOp):
 
 
 class _BatchMatMul(LibraryOp):
-    """A product of matrices; batches are repeated to each other, and either operand can be transposed."""
+    """A product of matrices; batch dimensions are broadcast, and either operand can be transposed."""
 
     name = "BATCH_MATMUL"
     ie_name = "MatMul"
@@ -347,7 +354,9 @@ class _BatchMatMul(LibraryOp):
         shapes, result = [view.shape for view in call.inputs], call.result.shape
         made = self.result_shapes(shapes, call.attributes)
         if len(result) > 2 + MOST_BATCHES:
-            return f"it has {len(result) - 2} dimensions of batches"
+            return (
+                f"the result has {len(result) - 2} batch dimensions, more than the kernel supports"
+            )
         if made is None or [result] != made:
             return call.shape_mismatch()
         (_, depth), (inner, _) = _turned(shapes, call.attributes)

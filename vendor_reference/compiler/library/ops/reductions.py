@@ -1,7 +1,4 @@
-"""MEAN, SUM, REDUCE_MAX, ....
-
-Reduce elements along some dimensions to one value. ARG_MAX, ARG_MIN: find an index.
-"""
+"""MEAN, SUM, REDUCE_MAX, ... reduce dimensions to one value each; ARG_MAX and ARG_MIN find an index."""
 
 from __future__ import annotations
 
@@ -43,14 +40,14 @@ _TENSORS = tensor_arguments(1)
 ELEMENT_TYPES = {
     _E.FLOAT32: 0, _E.FLOAT16: 1, _E.INT8: 2, _E.UINT8: 3, _E.INT16: 4, _E.INT32: 5, _E.INT64: 6,
 }  # fmt: skip
-"""The firmware's numbers of element types."""
+"""Numbers of element types in the firmware."""
 
 _SUM, _PRODUCT, _GREATEST, _LEAST = range(4)
 
 _MOST_PARTS = 8
 _PART_ELEMENTS = 8192
 _SHARED_RESULTS = 128
-"""Limit of results below which a reduction is split into parts for the workers, if it has enough elements."""
+"""A reduction with fewer results than this is split among the workers, if it has enough elements."""
 
 
 class _Reduction(LibraryOp):
@@ -67,11 +64,13 @@ class _Reduction(LibraryOp):
         self._kind = kind
         self._is_mean = is_mean
         self.quantized = WITH_SHORTS if kind in (_GREATEST, _LEAST) else ()
-        one_scale = ("both tensors share one scale",) if self.quantized else ()
-        self.constraints = (*one_scale, "axes are constants")
+        one_scale = (
+            ("operand and result have the same scale and zero point",) if self.quantized else ()
+        )
+        self.constraints = (*one_scale, "the axes are constants")
 
     def parameter_refusal(self, op: Op) -> str:
-        return "its axes are computed" if find_integers(op.inputs[1]) is None else ""
+        return "the axes are not constants" if find_integers(op.inputs[1]) is None else ""
 
     def attributes(self, op: Op) -> Attributes:
         rank = len(self.operands(op)[0].shape)
@@ -90,11 +89,11 @@ class _Reduction(LibraryOp):
     def mismatch(self, call: PlacedOp) -> str:
         axes, shape = call.integers(_AXES), call.inputs[0].shape
         if any(not 0 <= axis < len(shape) for axis in axes):
-            return f"it reduces dimensions {axes} of {list(shape)}"
+            return f"the op reduces dimensions {axes}, but the operand has shape {list(shape)}"
         if [call.result.shape] != self.result_shapes([shape], call.attributes):
             return call.shape_mismatch()
         if len(shape) > MAX_LOOPS or not all(shape):
-            return f"it reduces {list(shape)}"
+            return f"the kernel cannot reduce an operand of shape {list(shape)}"
         return self.type_mismatch(call) or scale_mismatch(call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
@@ -133,10 +132,10 @@ class _Reduction(LibraryOp):
         return KernelSpec(self.name, (*_TENSORS, scratch), commands=commands)
 
     def _count_parts(self, call: PlacedOp) -> int:
-        """Returns the number of parts that workers share of a reduction with too few results to share.
+        """Returns into how many parts a reduction with few results is split for the workers.
 
-        Sums of halves have no parts, since the sum is kept as a float. Extremes have none, since
-        they depend on the order of elements if one is NaN.
+        Sums of half elements are not split, because the sum is kept as a float. Extremes are not split, because
+        they depend on the order of elements if one element is NaN.
         """
         operand, result = call.inputs[0], call.result
         is_parted = self._kind in (_SUM, _PRODUCT) and operand.element_type is not _E.FLOAT16
@@ -146,9 +145,9 @@ class _Reduction(LibraryOp):
 
 
 def _repeated(result: View, shape: tuple[int, ...], axes: tuple[int, ...]) -> View:
-    """Returns the result in the operand's shape.
+    """Returns a view of the result in the operand's shape.
 
-    Each result repeated for all elements that are reduced to it.
+    Each result is repeated for all elements that are reduced to it.
     """
     dims = range(len(result.shape))
     is_kept = len(result.shape) == len(shape)
@@ -187,7 +186,7 @@ class _Extreme(LibraryOp):
 
     def parameter_refusal(self, op: Op) -> str:
         axis = find_integers(op.inputs[1])
-        return "its axis is computed" if axis is None or len(axis) != 1 else ""
+        return "the axis is not one constant number" if axis is None or len(axis) != 1 else ""
 
     def attributes(self, op: Op) -> Attributes:
         (axis,) = find_integers(op.inputs[1]) or (0,)
@@ -205,11 +204,16 @@ class _Extreme(LibraryOp):
         axis, operand, result = call.integer(_AXIS), call.inputs[0], call.result
         shape = operand.shape
         if axis is None or not 0 <= axis < len(shape) or is_same(shape[axis], 0):
-            return f"it searches dimension {axis} of {list(shape)}"
+            return (
+                f"the op searches along dimension {axis}, but the operand has shape {list(shape)}"
+            )
         if reason := result_mismatch(self, call):
             return reason
         if operand.element_type not in self.types or result.element_type not in INTEGERS:
-            return f"it makes {result.element_type.name} of {operand.element_type.name}"
+            return (
+                f"the library cannot make an index of type {result.element_type.name} from "
+                f"{operand.element_type.name}"
+            )
         return ""
 
     def kernel(self, call: PlacedOp) -> KernelSpec:

@@ -1,4 +1,4 @@
-"""RESHAPE, TRANSPOSE, DEPTH_TO_SPACE, TILE, ...: the same elements in another shape, perhaps more than once."""
+"""RESHAPE, TRANSPOSE, DEPTH_TO_SPACE, TILE, ...: ops that give elements another shape, and may repeat them."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ _SHAPE = "shape"
 
 
 class _Reshape(LibraryOp):
-    """Gives elements another shape without moving them.
+    """Gives a tensor another shape without copying elements.
 
     For run-time shapes, `shape` has the sizes in the form of `size_attributes`; -1 is the remaining
     size. For fixed shapes, the model's shape counts.
     """
 
     is_view = True
-    constraints = ("all tensors share one scale",)
+    constraints = ("all tensors have the same scale and zero point",)
     num_parameters = 1
 
     def __init__(self, name: str, ie_name: str, num_inputs: tuple[int, int]) -> None:
@@ -71,10 +71,13 @@ class _Reshape(LibraryOp):
 
     def parameter_refusal(self, op: Op) -> str:
         if is_known_ahead(self.operands(op)[0]):
-            return "its operand is a constant"
+            return "the operand is a constant"
         if not _is_open(op) or self._sizes(op) is not None:
             return ""
-        return "more than one size of its result is computed outside of the NPU call, or not of its operand"
+        return (
+            "more than one size of the result is computed outside of the NPU call, or not from "
+            "the operand's shape"
+        )
 
     def attributes(self, op: Op) -> Attributes:
         sizes = self._sizes(op) if _is_open(op) else None
@@ -162,7 +165,7 @@ class _Shape(LibraryOp):
 
     def mismatch(self, call: PlacedOp) -> str:
         if call.result.element_type not in INTEGERS:
-            return f"it makes {call.result.element_type.name}"
+            return f"the result has type {call.result.element_type.name}, expected INT32 or INT64"
         return result_mismatch(self, call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
@@ -183,12 +186,15 @@ class _Transpose(LibraryOp):
 
     name = "TRANSPOSE"
     ie_name = "Transpose"
-    constraints = ("all tensors share one scale", "the permutation is a constant")
+    constraints = (
+        "all tensors have the same scale and zero point",
+        "the permutation is a constant",
+    )
     num_inputs = (2, 2)
     num_parameters = 1
 
     def parameter_refusal(self, op: Op) -> str:
-        return "its permutation is computed" if find_integers(op.inputs[1]) is None else ""
+        return "the permutation is not a constant" if find_integers(op.inputs[1]) is None else ""
 
     def attributes(self, op: Op) -> Attributes:
         order, rank = find_integers(op.inputs[1]) or (), len(op.outputs[0].shape)
@@ -207,7 +213,7 @@ class _Transpose(LibraryOp):
     def mismatch(self, call: PlacedOp) -> str:
         rank, order = len(call.inputs[0].shape), call.integers(_ORDER)
         if sorted(order) != list(range(rank)):
-            return f"{order} is no permutation of {rank} dimensions"
+            return f"{order} is not a permutation of {rank} dimensions"
         return result_mismatch(self, call) or move_mismatch(call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
@@ -219,7 +225,7 @@ class _Blocks(LibraryOp):
     """Moves blocks of height and width to channels, or back: `block_size` squared channels for each."""
 
     num_inputs = (1, 1)
-    constraints = ("all tensors share one scale",)
+    constraints = ("all tensors have the same scale and zero point",)
     is_layout_agnostic = True
 
     def __init__(self, name: str, ie_name: str, is_to_depth: bool) -> None:
@@ -247,7 +253,7 @@ class _Blocks(LibraryOp):
     def mismatch(self, call: PlacedOp) -> str:
         size = call.integer(_BLOCK_SIZE)
         if size is None or size < 1:
-            return f"its block size is {size}"
+            return f"the block size is {size}, expected 1 or more"
         return result_mismatch(self, call) or move_mismatch(call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
@@ -270,7 +276,7 @@ class _Tile(LibraryOp):
     ie_name = "Tile"
     num_inputs = (2, 2)
     num_parameters = 1
-    constraints = ("all tensors share one scale",)
+    constraints = ("all tensors have the same scale and zero point",)
 
     def attributes(self, op: Op) -> Attributes:
         repeats = find_integers(op.inputs[1])
@@ -283,7 +289,11 @@ class _Tile(LibraryOp):
         tensors = (op.inputs[0], op.outputs[0])
         is_fixed = all(t is not None and t.type.layout.is_static for t in tensors)
         is_known = is_fixed or find_integers(op.inputs[1]) is not None
-        return "" if is_known else "its multiples are computed, and a run tells its sizes"
+        return (
+            ""
+            if is_known
+            else "the multiples are not constants, and a tensor's size is known only at run time"
+        )
 
     def result_shapes(
         self, shapes: Sequence[Shape], attributes: Attributes
@@ -306,13 +316,13 @@ class _Tile(LibraryOp):
 
 
 class _Broadcast(LibraryOp):
-    """Repeats dimensions of size 1 to those of `shape`, from the last on, and adds missing ones."""
+    """Broadcasts dimensions of size 1 to the sizes in `shape`, and adds missing dimensions in front."""
 
     name = "BROADCAST_TO"
     ie_name = "Broadcast"
     num_inputs = (2, 2)
     num_parameters = 1
-    constraints = ("all tensors share one scale",)
+    constraints = ("all tensors have the same scale and zero point",)
 
     def attributes(self, op: Op) -> Attributes:
         found = find_integers(op.inputs[1]) or op.outputs[0].type.shape
@@ -320,7 +330,11 @@ class _Broadcast(LibraryOp):
 
     def parameter_refusal(self, op: Op) -> str:
         is_known = op.outputs[0].type.layout.is_static or find_integers(op.inputs[1]) is not None
-        return "" if is_known else "its shape is computed, and a run tells it"
+        return (
+            ""
+            if is_known
+            else "the shape of the result is not a constant, and is known only at run time"
+        )
 
     def result_shapes(
         self, shapes: Sequence[Shape], attributes: Attributes

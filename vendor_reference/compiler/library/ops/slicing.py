@@ -1,4 +1,4 @@
-"""SLICE, STRIDED_SLICE, SPLIT, SPLIT_V, UNPACK: parts of an operand become results."""
+"""SLICE, STRIDED_SLICE, SPLIT, SPLIT_V, UNPACK: ops whose results are parts of an operand."""
 
 from __future__ import annotations
 
@@ -33,35 +33,45 @@ from vendor_reference.custom_layers.kernel_spec import KernelSpec
 _BEGIN, _SIZES, _STEPS, _AXIS = "begin", "sizes", "steps", "axis"
 _KEPT = "kept"
 _TO_THE_END = 2**31 - 1
-"""The value that converters write for the end of a whole dimension."""
+"""End index that converters write for a slice of a whole dimension."""
 
 
 class _Slice(LibraryOp):
     """Takes `sizes[i]` elements of dimension `i`, from `begin[i]` on, every `steps[i]` elements.
 
-    If only a run tells the size of dimension `i`, a negative `begin[i]` counts from the end, as in
-    Python. A negative `sizes[i]` is then an end: -1 takes all remaining elements, -2 all but the
-    last. If the result has other dimensions than the operand, `kept` lists them, -1 for a new one.
+    If the size of dimension `i` is known only at run time, a negative `begin[i]` counts from the end, as in
+    Python. A negative `sizes[i]` then gives the end of the slice: -1 takes all remaining elements, -2 all except
+    the last. If the result has other dimensions than the operand, `kept` lists them, -1 for a new one.
     """
 
     name = "SLICE"
     ie_name = "Slice"
     num_inputs = (3, 3)
     num_parameters = 2
-    constraints = ("all tensors share one scale", "begin and sizes are constants")
+    constraints = (
+        "all tensors have the same scale and zero point",
+        "begin and sizes are constants",
+    )
 
     def parameter_refusal(self, op: Op) -> str:
         names = ("begin", "size or end", "stride")
         for name, tensor in zip(names, op.inputs[1:], strict=False):
             if find_integers(tensor) is None:
-                return f"its {name} is computed"
+                return f"the {name} is not a constant"
         return self.number_refusal(op)
 
     def number_refusal(self, op: Op) -> str:
         """Returns why the op's constants are invalid; "" if they are valid."""
         begin, sizes = (find_integers(tensor) or () for tensor in op.inputs[1:])
         is_there = min(begin, default=0) >= 0 and min(sizes, default=0) >= -1
-        return "" if is_there else f"it begins at {begin} and takes {sizes} elements"
+        return (
+            ""
+            if is_there
+            else (
+                f"the slice begins at {begin} and has sizes {sizes}, but begin must be at least 0, "
+                "and each size at least -1"
+            )
+        )
 
     def attributes(self, op: Op) -> Attributes:
         begin, sizes = (find_integers(tensor) or () for tensor in op.inputs[1:])
@@ -87,10 +97,10 @@ class _Slice(LibraryOp):
         shape, slices = call.inputs[0].shape, _slices(call.inputs[0].shape, call.attributes)
         begin = call.integers(_BEGIN)
         if {len(call.integers(name)) for name in (_BEGIN, _SIZES, _STEPS)} != {len(shape)}:
-            return f"it begins at {begin} of {list(shape)}"
+            return f"the slice begins at {begin}, but the operand has shape {list(shape)}"
         if slices is None:
             sizes = call.integers(_SIZES)
-            return f"it takes {sizes} elements from {begin} on of {list(shape)}"
+            return f"the slice takes {sizes} elements from {begin} on, but the operand has shape {list(shape)}"
         taken = tuple(count for _, count, _ in slices if not is_same(count, 1))
         found = tuple(size for size in call.result.shape if not is_same(size, 1))
         return move_mismatch(call) if is_shape(taken, found) else call.shape_mismatch()
@@ -104,9 +114,9 @@ class _Slice(LibraryOp):
 
 
 def _slices(shape: Shape, attributes: Attributes) -> Sequence[tuple[int, int, int]] | None:
-    """Returns for each dimension the first index, the number of indices, and the step.
+    """Returns the first index, the number of indices, and the step for each dimension.
 
-    None if they do not fit.
+    Returns None if they do not fit the shape.
     """
     given = [integers_of(attributes, name) for name in (_BEGIN, _SIZES, _STEPS)]
     if {*map(len, given)} != {len(shape)}:
@@ -153,11 +163,18 @@ class _StridedSlice(_Slice):
     ie_name = "StridedSlice"
     num_inputs = (4, 4)
     num_parameters = 3
-    constraints = ("all tensors share one scale", "begin, end and strides are constants")
+    constraints = (
+        "all tensors have the same scale and zero point",
+        "begin, end and strides are constants",
+    )
 
     def number_refusal(self, op: Op) -> str:
         is_known = None not in _plan_slices(op)[0]
-        return "" if is_known else "it takes a part of fixed size of a dimension that a run tells"
+        return (
+            ""
+            if is_known
+            else "the slice depends on the size of a dimension, which is known only at run time"
+        )
 
     def attributes(self, op: Op) -> Attributes:
         slices, kept = _plan_slices(op)
@@ -170,13 +187,13 @@ class _StridedSlice(_Slice):
 
 
 _Part = tuple[int, int, int]
-"""The first index, the number of indices, and the step."""
+"""A part of a dimension: the first index, the number of indices, and the step."""
 
 
 def _plan_slices(op: Op) -> tuple[list[_Part | None], list[int]]:
-    """Returns a part of each dimension, None if only a run tells it, and the result's dimensions.
+    """Returns the part of each dimension, and the result's dimensions.
 
-    Empty for a misfit.
+    A part is None if it is known only at run time. Both lists are empty if the slice does not fit.
     """
     assert op.inputs[0] is not None
     shape = op.inputs[0].type.shape
@@ -237,7 +254,7 @@ class _Split(LibraryOp):
 
     num_outputs = (1, 4096)
     is_layout_agnostic = True
-    constraints = ("all tensors share one scale", "the axis is a constant")
+    constraints = ("all tensors have the same scale and zero point", "the axis is a constant")
 
     def __init__(self, name: str, ie_name: str, num_inputs: int, operand: int, axis: int) -> None:
         """`operand` and `axis` are indices of inputs."""
@@ -255,7 +272,7 @@ class _Split(LibraryOp):
 
     def parameter_refusal(self, op: Op) -> str:
         axis = find_integers(op.inputs[self._axis])
-        return "its axis is computed" if axis is None or len(axis) != 1 else ""
+        return "the axis is not one constant number" if axis is None or len(axis) != 1 else ""
 
     def attributes(self, op: Op) -> Attributes:
         (axis,) = find_integers(op.inputs[self._axis]) or (0,)
@@ -291,7 +308,7 @@ class _Split(LibraryOp):
     def mismatch(self, call: PlacedOp) -> str:
         axis, shape = call.integer(_AXIS), call.inputs[0].shape
         if axis is None or not 0 <= axis < len(shape):
-            return f"it splits dimension {axis} of {list(shape)}"
+            return f"the op splits dimension {axis}, but the operand has shape {list(shape)}"
         return result_mismatch(self, call) or move_mismatch(call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
@@ -310,7 +327,7 @@ class _Unpack(LibraryOp):
     name = "UNPACK"
     ie_name = "Unstack"
     num_outputs = (1, 4096)
-    constraints = ("all tensors share one scale",)
+    constraints = ("all tensors have the same scale and zero point",)
 
     def attributes(self, op: Op) -> Attributes:
         axis, rank = int(option(op, _AXIS)), len(self.operands(op)[0].shape)
@@ -327,7 +344,7 @@ class _Unpack(LibraryOp):
     def mismatch(self, call: PlacedOp) -> str:
         axis, shape = call.integer(_AXIS), call.inputs[0].shape
         if axis is None or not 0 <= axis < len(shape):
-            return f"it splits dimension {axis} of {list(shape)}"
+            return f"the op splits dimension {axis}, but the operand has shape {list(shape)}"
         return result_mismatch(self, call) or move_mismatch(call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:

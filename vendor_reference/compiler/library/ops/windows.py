@@ -1,4 +1,4 @@
-"""Image ops that keep channels apart: DEPTHWISE_CONV_2D, pools, resizes."""
+"""Image ops that process each channel separately: DEPTHWISE_CONV_2D, pooling and resizing."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class _DepthwiseConvolution(ConvolutionOp):
         if reason := further_mismatch(call) or self.type_mismatch(call):
             return reason
         if not call.inputs[1].is_row_order:
-            return "its weights are a part of another tensor"
+            return "the weights are a part of a larger tensor"
         return window_mismatch(call, weights[1:3], CONVOLUTION_ACTIVATIONS)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
@@ -97,7 +97,7 @@ class _DepthwiseConvolution(ConvolutionOp):
 
 
 class _Pool(LibraryOp):
-    """A pool; padding does not count, not even for the mean."""
+    """A pooling op; the mean and the maximum ignore padding."""
 
     types = FLOATS
     precision = ElementType.FLOAT32
@@ -109,7 +109,7 @@ class _Pool(LibraryOp):
 
     def parameter_refusal(self, op: Op) -> str:
         ranks = [len(tensor.shape) for tensor in [*self.operands(op), *op.outputs]]
-        return "" if ranks == [4, 4] else "its tensors are no images"
+        return "" if ranks == [4, 4] else "the operand or the result is not an image of rank 4"
 
     def attributes(self, op: Op) -> Attributes:
         size = int(option(op, "filter_height")), int(option(op, "filter_width"))
@@ -161,7 +161,7 @@ class _Resize(LibraryOp):
         return (
             ""
             if is_known
-            else "its size is computed outside of the NPU call, or not of one tensor's SHAPE"
+            else "the size is computed outside of the NPU call, or not from the SHAPE of one tensor"
         )
 
     def port_mismatch(self, num_inputs: int, num_outputs: int) -> str:
@@ -197,11 +197,11 @@ class _Resize(LibraryOp):
         x, y = call.inputs[0].shape, call.result.shape
         (made,) = self.result_shapes([v.shape for v in call.inputs], call.attributes) or [()]
         if not is_shape(made[1:3], y[1:3]):
-            return "its size is not its result's"
+            return "the requested size is not the size of the result"
         if x[3] != y[3] or 0 in x[1:3] or 0 in y[1:3]:
             return call.shape_mismatch()
         if call.attributes.get(_ALIGN) and call.attributes.get(_HALF):
-            return f"it has both {_ALIGN} and {_HALF}"
+            return f"the op sets both {_ALIGN} and {_HALF}"
         return self.type_mismatch(call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
