@@ -1,24 +1,24 @@
-"""The dispatch table: the functions that a vendor implements so that the host can run byte code on a device.
+"""The dispatch table: the functions that a vendor implements to let the host run byte code on a device.
 
-The functions have the names of LiteRT's C tables without the prefix (`litert/vendors/c/litert_dispatch_api.h`:
-interface, async and graph parts). `register_asset` follows the custom op assets guide. A function that the vendor
-does not override has a default, which works on host memory. The vendor's module exposes its table as the variable
-`DISPATCH`.
+The functions have the same names as in LiteRT's C tables, without the prefix
+(`litert/vendors/c/litert_dispatch_api.h`). `register_asset` follows the custom op assets guide. If the vendor does
+not override a function, its default implementation is used, which works on host memory. The vendor's module
+contains the table as the variable `DISPATCH`.
 
 Order of calls: The host calls `initialize`, `check_runtime_compatibility` and `device_context_create`, then
 `register_asset` for each companion and then for each asset. For each NPU call, the host calls
 `invocation_context_create` and then asks for the buffer requirements of all inputs and outputs. For each buffer,
 the host calls `register_tensor_buffer` and `attach_input` or `attach_output`. For each run, the host calls
 `set_scheduling_info`, `set_options` and `invoke`. To replace a buffer, the host registers and attaches the new
-buffer, then detaches and unregisters the old one. To release a model, the host detaches all buffers, then
-unregisters them, then destroys the contexts.
+buffer, then detaches and unregisters the old buffer. To release a model, the host detaches all buffers, then
+unregisters all buffers, then destroys the contexts.
 
-Threads: The host makes one call at a time with a context, from any thread. The host uses different contexts in
-parallel, also two invocation contexts of the same device context.
+Threads: For each context, the host makes one call at a time, from any thread. It makes calls for different
+  contexts in parallel, even for two invocation contexts of the same device context.
 
-Errors: A function reports an error by raising `LiteRtError` with a suitable status. The user sees the error with
-the names of the vendor and the function. After an error, the host releases each object that was created, once.
-The host logs errors that a release function raises.
+Errors: To report an error, a function raises `LiteRtError` with a suitable status. The error message that the user
+  sees also contains the vendor and the function. After an error, the host releases each object that was created,
+  exactly once. Errors from release functions are logged.
 """
 
 from __future__ import annotations
@@ -69,41 +69,42 @@ class Capability(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One measurement of the metrics part: a name and a number or text."""
+    """One measurement of an NPU call's runs: a name and a value, which is a number or a text."""
 
     name: str
     value: bool | int | float | str
 
 
 Receive: TypeAlias = Callable[[str, RankedTensorType, memoryview], None]
-"""A function that takes one tensor from inside an NPU call: name, type and bytes.
+"""A function that gets the name, the type and the bytes of one intermediate tensor of an NPU call.
 
-The name and the shape are those of the model. The element type may be another float type, if the NPU computes in
-that type. The bytes are in row-major order and valid only during the call.
+The tensor has the same name and shape as in the model. Its element type may be another float type, if the NPU
+computes in that type. The bytes are in row-major order, and are valid only until the function returns.
 """
 
 
 class Dispatch(Generic[DeviceContext, InvocationContext]):
-    """A vendor's dispatch table; each process has one instance.
+    """Base class of a vendor's dispatch table; each process has one instance of the vendor's class.
 
     Attributes:
-      api_version: Version of the dispatch interface that the table is written for; (0, 1, 0).
-      vendor_id, build_id: Names of the vendor and of the build, for messages; the host does not use them to find
-        the vendor.
+      api_version: Version of the dispatch interface that the table implements; currently (0, 1, 0).
+      vendor_id, build_id: Name of the vendor, and name of the driver's build, for messages; the host does not
+        search for tables by these names.
       capabilities: BASIC, plus ASYNC if `async_interface` is set, plus GRAPH if `graph_interface` is set.
-      can_reshape: Whether `get_input_requirements` and `get_output_requirements` can be called again on an open
-        NPU call with attached buffers, for other shapes and for unknown dimensions. If False, the host opens a new
-        call for other shapes.
-      async_interface, graph_interface: The optional asynchronous part and graph part of the table; None if the
-        vendor has no such part.
-      buffer_handlers: Functions that create memory of the vendor's own types, for requirements that exclude host
-        memory; None if the vendor has no such memory.
-      host_side: Name of a function, as `package.module:function`, that runs in the host's process if the device
-        runs in a separate process. The function answers the questions that the table asks with
-        `litert.host.serving.ask_host`. Its arguments are the options, a question and the question's data as JSON
-        values. The function must not trust the question or the data. "" if the table asks no questions.
-      shared_memory: Shared memory in which the host must place tensors; None if tensors may lie in any host
-        memory. Vendors leave `shared_memory` None: only the host's own tables set it.
+      can_reshape: Whether the host may call `get_input_requirements` and `get_output_requirements` again for an
+        open NPU call with attached buffers, to change shapes. If False, the host creates a new invocation context
+        for other shapes.
+      async_interface, graph_interface: Optional functions for asynchronous runs and for graphs; None if the vendor
+        does not support them.
+      buffer_handlers: Functions that allocate device memory, for vendors whose buffer requirements exclude host
+        memory; None if the vendor uses host memory only.
+      host_side: Name of a function, in the form `package.module:function`, that handles requests of the table in
+        the host's process if the device runs in a separate process. The table sends a request with
+        `litert.host.serving.ask_host`. The function gets the vendor's options, the name of the request and the
+        request's data as JSON values, and must not trust the name or the data. "" means that the table sends no
+        requests.
+      shared_memory: Shared memory in which the host must allocate tensors; None if tensors may be in any host
+        memory. Vendors must not set `shared_memory`; only the host's own tables set it.
     """
 
     api_version: ClassVar[ApiVersion] = DISPATCH_API_VERSION
@@ -121,14 +122,14 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     def initialize(
         self, environment_options: EnvironmentOptions, options: Mapping[str, str]
     ) -> None:
-        """Initializes the vendor's table, once in a process, with the options of the first model that is loaded.
+        """Initializes the vendor's table; called once in a process, when the host loads the first model.
 
-        The host calls this function before all others, except the checks and `sandbox_needs`. After an error, the
-        host calls it again for the next model.
+        The host calls no other function before `initialize`, except the `check_` functions and `sandbox_needs`. If
+        `initialize` fails, the host calls it again for the next model.
 
         Args:
-          environment_options: Options of the environment that the first model is loaded in.
-          options: The vendor's own options, by name.
+          environment_options: Options of the environment in which the first model is loaded.
+          options: The vendor's own options, which users set with `--dispatch_option`, by name.
         """
 
     def check_runtime_compatibility(
@@ -137,74 +138,75 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         environment_options: EnvironmentOptions,
         options: Mapping[str, str],
     ) -> None:
-        """Raises an error if the vendor's driver does not support this host; the default accepts every host.
+        """Raises an error if the vendor's driver does not support this host; by default, every host is supported.
 
         Raises:
           LiteRtError: UNSUPPORTED_RUNTIME_VERSION, if the driver does not support the host's version.
         """
 
     def check_device(self, soc_model: str) -> str:
-        """Checks for `litert-npu check` whether this machine has the device, without loading the driver.
+        """Checks, for `litert-npu check`, whether this machine has the device; must not load a driver.
 
-        The host may call this function before `initialize`, or without calling any other function.
+        The host may call this function first, even before `initialize`.
 
         Returns:
-          A phrase that names the device that was found; "" if the vendor cannot tell.
+          A short description of the device that was found; "" if the vendor cannot describe the device.
 
         Raises:
-          LiteRtError: NOT_FOUND or UNSUPPORTED, if a file compiled for that SoC model cannot run on this machine.
+          LiteRtError: NOT_FOUND or UNSUPPORTED, if files compiled for the SoC model cannot run on this machine.
         """
         return ""
 
     def check_byte_code(self, byte_code: memoryview, function_names: Sequence[str]) -> None:
-        """Checks for `litert-npu check` whether the device can read a byte code module; loads no driver.
+        """Checks, for `litert-npu check`, whether the device can read a byte code module; must not load a driver.
 
-        The host may call this function before `initialize`, or without calling any other function. The default
-        accepts every module.
+        The host may call this function first, even before `initialize`. The default implementation accepts every
+        module.
 
         Args:
           byte_code: Bytes of one byte code module of the model, mapped from the file.
-          function_names: Names of the functions in the module that the model's NPU calls run.
+          function_names: Names of the functions of the module that the model's NPU calls run.
 
         Raises:
-          LiteRtError: The error that `invocation_context_create` would raise for the module or for one of its
+          LiteRtError: Any error that `invocation_context_create` would raise for the module or for one of its
             functions.
         """
 
     def sandbox_needs(self, options: Mapping[str, str]) -> Sandbox:
-        """Returns what the driver needs to access if its process runs in a sandbox.
+        """Returns the files and devices that the driver needs to access if its process runs in a sandbox.
 
-        The host calls this function first, before a driver is loaded. Every sandbox allows access to Python's own
-        files, the system's libraries and the folder of this table's module.
+        The host calls `sandbox_needs` before all other functions, and before a driver is loaded. Every sandbox
+        already allows access to Python's files, the system's libraries and the folder of this table's module.
         """
         return Sandbox()
 
     def device_context_create(self, options: Mapping[str, str]) -> DeviceContext:
-        """Opens the device for one loaded model.
+        """Opens the device for one model that is being loaded.
 
         Returns:
-          The device context, which can be any object except None.
+          The device context; any object except None.
         """
         raise not_filled(self, "device_context_create")
 
     def device_context_destroy(self, device_context: DeviceContext) -> None:
-        """Closes a device; the host has already released everything that was created in the device context."""
+        """Closes a device context; the host has already released all objects that were created in it."""
 
     def register_asset(
         self, device_context: DeviceContext, asset_name: str, asset_buffer: MemBuffer
     ) -> None:
-        """Gives the vendor one of the model's assets: an op's asset, or a companion named `<op>/<relative path>`.
+        """Gives the vendor one asset of the model, or one companion file, whose name is `<op>/<relative path>`.
 
-        The bytes of the asset are mapped and stay valid as long as the device context. Keep the buffer instead of
-        a copy (custom op assets guide, section 3).
+        The asset is mapped into memory and stays valid as long as the device context. The vendor should store the
+        buffer, not a copy of its bytes (custom op assets guide, section 3).
         """
 
     def get_input_requirements(
         self, invocation_context: InvocationContext, input_index: int, tensor_type: RankedTensorType
     ) -> TensorBufferRequirements:
-        """Returns the buffer requirements of input `input_index`; the default is host memory in row-major order.
+        """Returns the requirements for the buffer of an input; the default is host memory in row-major order.
 
-        A dimension of -1 is not known yet. The required size must then be enough for the largest possible tensor.
+        A dimension of -1 is not known yet. If a dimension is -1, the returned size must be enough for the largest
+        possible tensor.
         """
         return find_requirements(self, "get_input_requirements", tensor_type)
 
@@ -214,31 +216,30 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         output_index: int,
         tensor_type: RankedTensorType,
     ) -> TensorBufferRequirements:
-        """Returns the buffer requirements of output `output_index`, in the same way as `get_input_requirements`.
+        """Returns the requirements for the buffer of an output, in the same way as `get_input_requirements`.
 
-        The host asks for the requirements of all inputs first, with the current input types. If the input types
-        determine an output shape that has a dimension of -1, return that shape as `shape`, so that programs know
-        it before a run.
+        The host first calls `get_input_requirements` for all inputs, with their current types. If these types
+        determine an output shape that has a dimension of -1 in `tensor_type`, return the full shape as `shape`.
+        Programs can then read the shape before a run.
         """
         return find_requirements(self, "get_output_requirements", tensor_type)
 
     def register_tensor_buffer(
         self, device_context: DeviceContext, tensor_buffer: TensorBuffer
     ) -> Any:
-        """Registers a buffer with the device.
+        """Registers a tensor buffer with the device.
 
-        The host registers a buffer once, even if several NPU calls use the buffer. The host registers a buffer
-        again if the buffer was unregistered before. The host keeps the buffer and its memory until the buffer is
-        unregistered.
+        Even if several NPU calls use a buffer, the host registers the buffer only once; it can register a buffer
+        again after unregistering it. The host keeps the buffer and its memory until the buffer is unregistered.
 
         Returns:
-          A handle that is unique to this registration and is not None. The host passes the handle to the attach,
-          detach and unregister functions. The default handle is the buffer itself.
+          A handle for the registered buffer, which must be unique and not None. The host passes the handle to the
+          attach, detach and unregister functions. By default, the handle is the buffer itself.
         """
         return tensor_buffer
 
     def unregister_tensor_buffer(self, device_context: DeviceContext, handle: Any) -> None:
-        """Unregisters a buffer that is not attached to any NPU call."""
+        """Unregisters a buffer; the buffer is not attached to any NPU call."""
 
     def invocation_context_create(
         self,
@@ -249,9 +250,9 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         num_inputs: int,
         num_outputs: int,
     ) -> InvocationContext:
-        """Loads one function of a byte code module; the host creates one context for each NPU call of a model.
+        """Loads one function of a byte code module; the host creates one invocation context for each NPU call.
 
-        The default stores the arguments in a `HostInvocationContext`.
+        The default implementation stores the arguments in a `HostInvocationContext`.
         """
         context: Any = HostInvocationContext(
             device_context, byte_code, function_name, [None] * num_inputs, [None] * num_outputs
@@ -259,121 +260,126 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         return context  # type: ignore[no-any-return]
 
     def invocation_context_destroy(self, invocation_context: InvocationContext) -> None:
-        """Releases what the NPU call holds; all buffers are already detached."""
+        """Releases the resources of an NPU call; its buffers are already detached."""
 
     def set_scheduling_info(
         self, invocation_context: InvocationContext, scheduling_info: SchedulingInfo
     ) -> None:
-        """Sets the scheduling info of the next run; no field is None.
+        """Sets the scheduling info of the next run; the host fills all fields.
 
-        If the function raises an error, the run starts all the same.
+        If this function raises an error, the host logs the error and starts the run anyway.
         """
 
     def set_options(
         self, invocation_context: InvocationContext, run_options: Mapping[str, str] | None
     ) -> None:
-        """Sets the options of the next run only; None means no options. The vendor may ignore the options.
+        """Sets the options of only the next run; None means no options. The vendor may ignore the options.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if the vendor takes no options; then only runs with options fail.
+          LiteRtError: UNSUPPORTED, if the vendor does not support run options; then every run with options fails.
         """
 
     def attach_input(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
-        """Attaches a buffer to input `index` for all later runs, in place of the buffer attached before.
+        """Attaches a buffer to an input for all later runs, in place of the buffer attached before, if any.
 
-        After an error, the host uses neither the new nor the old buffer for this input.
+        If this function raises an error, no buffer is attached to the input any more.
         """
         attach(self, invocation_context, "input", index, handle)
 
     def attach_output(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
-        """Attaches a buffer to output `index`, in the same way as `attach_input`."""
+        """Attaches a buffer to an output, in the same way as `attach_input`."""
         attach(self, invocation_context, "output", index, handle)
 
     def detach_input(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
-        """Detaches a buffer from input `index`; does nothing if another buffer or no buffer is attached there."""
+        """Detaches a buffer from an input; does nothing if the buffer is not attached to this input."""
         detach(self, invocation_context, "input", index, handle)
 
     def detach_output(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
-        """Detaches a buffer from output `index`, in the same way as `detach_input`."""
+        """Detaches a buffer from an output, in the same way as `detach_input`."""
         detach(self, invocation_context, "output", index, handle)
 
     def invoke(self, invocation_context: InvocationContext) -> None:
-        """Runs the function on the attached buffers; when `invoke` returns, the outputs are written.
+        """Runs the NPU call's function on the attached buffers; when `invoke` returns, all outputs are written.
 
         Raises:
-          LiteRtError: RUNTIME_FAILURE, if the run fails; the context can still be used after that.
+          LiteRtError: RUNTIME_FAILURE, if the run fails; the invocation context can still be used after this
+            error.
         """
         raise not_filled(self, "invoke")
 
     def invoke_tapped(self, invocation_context: InvocationContext, receive: Receive) -> None:
-        """Runs like `invoke`, and passes tensors between the function's ops to `receive`. Optional.
+        """Runs the function like `invoke`, and also passes its intermediate tensors to `receive`. Optional.
 
-        A debugger compares the tensors with those of a CPU. Byte code has the names of the tensors if it is
-        compiled with `CompilerOptions.taps`. The vendor passes each tensor once in a run, after the tensor's op
-        has written it and before another tensor takes its memory. The vendor leaves out tensors that its compiler
-        has fused away. An exception from `receive` ends the run.
+        Debuggers compare these tensors with the results of a CPU. Byte code contains the names of tensors if it is
+        compiled with `CompilerOptions.taps`. The vendor calls `receive` once for each tensor in a run, after an op
+        has written the tensor and before its memory is reused. Tensors that the vendor's compiler has fused away
+        are omitted. If `receive` raises an exception, the run ends.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if the vendor has no taps; the same errors as `invoke`.
+          LiteRtError: UNSUPPORTED, if the vendor cannot pass intermediate tensors; any error of `invoke`.
         """
-        raise LiteRtError(Status.UNSUPPORTED, f"vendor '{self.vendor_id}' has no taps")
+        raise LiteRtError(
+            Status.UNSUPPORTED, f"vendor '{self.vendor_id}' cannot pass on intermediate tensors"
+        )
 
     def watch_tasks(
         self, invocation_context: InvocationContext, running: memoryview[int]
     ) -> Sequence[str]:
-        """Makes each run write the number of its current task to `running`, starting from 1. Optional.
+        """Makes each run write the number of its current task to `running`; the first task has number 1. Optional.
 
-        A host that runs the device in a separate process calls this function. If that process crashes or hangs,
-        the host's error message names the task.
+        If a device runs in a separate process, the host calls this function. If the process crashes or hangs, the
+        host's error message contains the description of the current task.
 
         Args:
           invocation_context: Context of the NPU call.
-          running: Memory for one number, valid as long as the context; other processes read the number.
+          running: Memory for one number, shared with the host's process, and valid as long as the invocation
+            context.
 
         Returns:
-          A description of each task for messages, such as "kernel 'f' of op 'MyOp'". An empty sequence if runs do
-          not report their tasks. A call with only one task does not have to write a number.
+          A description of each task, for error messages, such as "kernel 'f' of op 'MyOp'"; empty if the vendor
+          does not report tasks. Runs with only one task need not write its number.
         """
         return ()
 
     def kernel_texts(self, device_context: DeviceContext, byte_code: MemBuffer) -> Sequence[str]:
-        """Returns the text of each kernel in a byte code module, as passed to the kernel compiler. Optional.
+        """Returns the source code of each kernel in a byte code module, as the kernel compiler gets it. Optional.
 
-        The host calls this function after `register_asset`, before it loads a function of the module. So the texts
-        include kernels that do not build. If a text depends on shapes, the text is the one for the largest shapes.
+        The host calls this function after `register_asset`, before it loads a function of the module. Therefore
+        the result also contains kernels that fail to compile. If the source code depends on shapes, the vendor
+        returns the source code for the largest shapes.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if the vendor does not show its kernels.
+          LiteRtError: UNSUPPORTED, if the vendor cannot return the source code of its kernels.
         """
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"vendor '{self.vendor_id}' does not show its kernels",
+            f"vendor '{self.vendor_id}' cannot return the source code of its kernels",
             hint="Load the model without dump_kernels.",
         )
 
     def start_metrics_collection(
         self, invocation_context: InvocationContext, detail_level: int
     ) -> None:
-        """Starts measuring runs; a higher detail level measures more and may be slower."""
-        raise LiteRtError(Status.UNSUPPORTED, f"vendor '{self.vendor_id}' has no metrics")
+        """Starts collecting metrics of runs; a higher detail level collects more metrics and may be slower."""
+        raise LiteRtError(Status.UNSUPPORTED, f"vendor '{self.vendor_id}' does not support metrics")
 
     def stop_metrics_collection(self, invocation_context: InvocationContext) -> Sequence[Metric]:
-        """Stops measuring runs, and returns the measurements since `start_metrics_collection`."""
-        raise LiteRtError(Status.UNSUPPORTED, f"vendor '{self.vendor_id}' has no metrics")
+        """Stops collecting metrics, and returns the metrics since `start_metrics_collection`."""
+        raise LiteRtError(Status.UNSUPPORTED, f"vendor '{self.vendor_id}' does not support metrics")
 
 
 def is_filled(dispatch: Dispatch[Any, Any], function: str) -> bool:
-    """Returns whether a table overrides the default of a function."""
+    """Returns whether a dispatch table overrides the default implementation of a function."""
     default = getattr(Dispatch, function)
     return getattr(getattr(dispatch, function), "__func__", None) is not default
 
 
 def not_filled(dispatch: Dispatch[Any, Any], function: str) -> LiteRtError:
-    """Returns the error for a table that does not override a function without a default."""
+    """Returns the error for a dispatch table that lacks a required function."""
     vendor = getattr(dispatch, "vendor_id", type(dispatch).__name__)
     return LiteRtError(
         Status.DYNAMIC_LOADING,
-        f"the dispatch table has no '{function}'",
+        f"the dispatch table has no function '{function}'",
         f"vendor '{vendor}'",
         f"Override {function} in {type(dispatch).__name__}.",
     )
@@ -381,14 +387,14 @@ def not_filled(dispatch: Dispatch[Any, Any], function: str) -> LiteRtError:
 
 @dataclass(slots=True)
 class HostInvocationContext:
-    """The invocation context of vendors that use the default `invocation_context_create`, attach and detach.
+    """Invocation context of the default `invocation_context_create`, `attach_` and `detach_` functions.
 
-    A vendor that needs more fields derives a class from `HostInvocationContext`.
+    If a vendor needs more fields, it can derive a class from `HostInvocationContext`.
 
     Attributes:
-      device_context, byte_code, function_name: The arguments of `invocation_context_create`.
-      inputs, outputs: The attached buffers as NumPy arrays, by index; None for an index without a buffer.
-      attached: The attached buffers, by kind ("input" or "output") and index.
+      device_context, byte_code, function_name: Arguments of the call of `invocation_context_create`.
+      inputs, outputs: Attached buffers as NumPy arrays, by index; None for an input or output without a buffer.
+      attached: Attached buffers, by kind ("input" or "output") and index.
     """
 
     device_context: Any
@@ -402,25 +408,27 @@ class HostInvocationContext:
 def find_requirements(
     dispatch: object, function: str, tensor_type: RankedTensorType
 ) -> TensorBufferRequirements:
-    """Returns requirements for host memory of the tensor's size; all dimensions must be known."""
+    """Returns requirements for host memory of the tensor's size; all dimensions of the tensor must be known."""
     if not tensor_type.layout.is_static:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"the size of {tensor_type} is not known",
+            f"the default implementation cannot return the size of {tensor_type}, because a "
+            "dimension is unknown",
             hint=f"Override {function} in {type(dispatch).__name__}, and return the largest size.",
         )
     return TensorBufferRequirements(tensor_type.size_bytes)
 
 
 def attach(dispatch: object, context: object, kind: str, index: int, handle: object) -> None:
-    """Attaches a buffer to a `HostInvocationContext`; raises an error for other context or handle types."""
+    """Attaches a buffer to a `HostInvocationContext`; a context or handle of another type is an error."""
     host = _host_context(dispatch, context, f"attach_{kind}")
     if not isinstance(handle, TensorBuffer):
         name = type(dispatch).__name__
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"the default attach_{kind} takes no handle of the type {type(handle).__name__}",
-            hint=f"Override it in {name}, or return the buffer from register_tensor_buffer.",
+            f"the default attach_{kind} needs a TensorBuffer as handle, but got "
+            f"{type(handle).__name__}",
+            hint=f"Override this function in {name}, or return the buffer from register_tensor_buffer.",
         )
     getattr(host, f"{kind}s")[index] = handle.array()
     host.attached[kind, index] = handle
@@ -440,6 +448,6 @@ def _host_context(dispatch: object, context: object, function: str) -> HostInvoc
     name = type(dispatch).__name__
     raise LiteRtError(
         Status.DYNAMIC_LOADING,
-        f"the default {function} takes no context of the type {type(context).__name__}",
-        hint=f"Override it in {name}, or derive the context from HostInvocationContext.",
+        f"the default {function} needs a HostInvocationContext, but got {type(context).__name__}",
+        hint=f"Override this function in {name}, or derive the context's class from HostInvocationContext.",
     )

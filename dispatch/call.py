@@ -28,15 +28,16 @@ from litert.host.vendor_call import ENDING, VendorCall
 
 
 class Call:
-    """One NPU call, which is closed with its session at the latest.
+    """One NPU call of a loaded model; when the session is closed, its calls are closed too.
 
-    Any thread may call the methods. The methods wait for each other, and for an asynchronous run to end.
+    The methods can be called from any thread. A method waits until other methods have returned, and until an
+    asynchronous run has ended.
 
     Attributes:
-      function_name: Name of the function in the byte code that the call runs.
-      input_requirements, output_requirements: The vendor's buffer requirements of each input and output.
-      can_reshape: Whether the vendor accepts other shapes without a new call.
-      shares_memory: Whether tensors must lie in memory from `allocate`, which the device's process shares.
+      function_name: Name of the byte code function that the NPU call runs.
+      input_requirements, output_requirements: The vendor's buffer requirements for each input and each output.
+      can_reshape: Whether shapes can change by `reshape`, without a new NPU call.
+      shares_memory: Whether tensors must be in memory from `allocate`, which is shared with the device's process.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Call:
         output_types: Sequence[RankedTensorType],
         on_close: Callable[[], object],
     ) -> None:
-        """Loads the function, and asks the vendor for the requirements of all inputs, then of all outputs."""
+        """Loads the function, and gets the vendor's buffer requirements for all inputs, then for all outputs."""
         self.function_name = function_name
         self._of_this = f" of '{function_name}'"  # follows a function's name in messages
         self._device = device
@@ -100,15 +101,15 @@ class Call:
     def reshape(
         self, input_types: Sequence[RankedTensorType], output_types: Sequence[RankedTensorType]
     ) -> None:
-        """Asks the vendor again for the buffer requirements of inputs and outputs with new or unknown shapes.
+        """Changes shapes, and gets the vendor's new buffer requirements for inputs and outputs that change.
 
         The caller must bind the buffers of these inputs and outputs again before the next run. A buffer that is
         bound again stays registered and attached.
         Only vendors with `can_reshape` support `reshape`.
 
         Raises:
-          LiteRtError: The vendor's error, or RUNTIME_FAILURE if the vendor returned an invalid value. The call can
-            be reshaped again after an error.
+          LiteRtError: The vendor's error, or RUNTIME_FAILURE if the vendor returned an invalid value. After an
+            error, `reshape` can be called again.
         """
         with self._lock:
             self._settle()
@@ -125,7 +126,7 @@ class Call:
             self._note_requirements()
 
     def find_largest_input(self, index: int, pattern: RankedTensorType) -> int:
-        """Returns the number of bytes of an input's largest shape within a pattern; needs `can_reshape`."""
+        """Returns the size in bytes of the largest tensor for an input's shape pattern; needs `can_reshape`."""
         with self._lock:
             self._settle()
             return self._inputs[index].ask_for(pattern).size
@@ -133,9 +134,9 @@ class Call:
     def allocate(
         self, requirements: TensorBufferRequirements, tensor_type: RankedTensorType, size: int
     ) -> TensorBuffer | None:
-        """Returns a zeroed buffer of `size` bytes in the vendor's own memory or in shared memory.
+        """Allocates a zeroed buffer of `size` bytes in the vendor's device memory or in shared memory.
 
-        Returns None if the vendor accepts ordinary host memory.
+        If the vendor accepts any host memory, returns None.
         """
         shared = self._vendor.dispatch.shared_memory
         if shared is not None and BufferType.HOST_MEMORY in requirements.supported_types:
@@ -146,33 +147,34 @@ class Call:
         return DeviceBuffer(self._vendor, tensor_type, buffer_type, size)
 
     def takes(self, requirements: TensorBufferRequirements, buffer: TensorBuffer) -> bool:
-        """Returns whether a buffer has the required size, alignment and memory type."""
+        """Returns whether a buffer has the size, alignment and memory type that an input or output requires."""
         return find_memory_misfit(buffer, requirements, self._vendor.dispatch) is None
 
     def bind_input(self, index: int, buffer: TensorBuffer) -> None:
-        """Makes runs read input `index` from a buffer; does nothing if the buffer is already bound to that input.
+        """Binds a buffer to input `index`; later runs read the input from this buffer.
 
-        The call keeps the buffer alive until another buffer takes its place or the call is closed. The buffer
+        The NPU call keeps the buffer alive until another buffer replaces it or the NPU call is closed. The buffer
         keeps its owner alive.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if the buffer does not meet the requirements; INDEX_OOB, if there is no
-            such input; the vendor's error.
+          LiteRtError: INVALID_ARGUMENT, if the buffer does not meet the requirements; INDEX_OOB, if the call has
+            no input `index`; any error of the vendor.
         """
         self._bind(self._inputs, "input", index, buffer)
 
     def bind_output(self, index: int, buffer: TensorBuffer) -> None:
-        """Makes runs write output `index` to a buffer, in the same way as `bind_input`."""
+        """Binds a buffer to output `index`, in the same way as `bind_input`; later runs write to this buffer."""
         self._bind(self._outputs, "output", index, buffer)
 
     def invoke(self) -> None:
-        """Runs the call; when `invoke` returns, the outputs are written.
+        """Runs the NPU call; when `invoke` returns, all outputs are written.
 
         `invoke` waits for asynchronous runs that write the call's inputs or outputs.
 
         Raises:
-          LiteRtError: MISSING_INPUT_TENSOR, if an input or output has no buffer; the vendor's error; the error of
-            an asynchronous run that writes one of the inputs. The call can be run again after an error.
+          LiteRtError: MISSING_INPUT_TENSOR, if an input or output has no buffer; any error of the vendor; the
+            error of an asynchronous run that writes one of the inputs. After an error, the NPU call can be run
+            again.
         """
         with self._lock:
             if not self._is_ready:
@@ -195,11 +197,11 @@ class Call:
                     raise
 
     def invoke_tapped(self, receive: Receive) -> None:
-        """Runs like `invoke`, and passes each named tensor inside the call to `receive`, once.
+        """Runs the NPU call like `invoke`, and passes each intermediate tensor with a name to `receive`, once.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if the vendor has no taps; RUNTIME_FAILURE, if the vendor passes an invalid
-            tensor; the errors of `invoke`.
+          LiteRtError: UNSUPPORTED, if the vendor cannot pass intermediate tensors; RUNTIME_FAILURE, if the vendor
+            passes an invalid tensor; any error of `invoke`.
         """
         seen: set[str] = set()
 
@@ -211,9 +213,9 @@ class Call:
             ):
                 raise self._vendor.nonsense(
                     f"invoke_tapped{self._of_this}",
-                    f"it showed '{name}' of {tensor_type} in {data.nbytes} bytes"
-                    + (", again" if name in seen else ""),
-                    "Show each tensor once, with its shape and all of its bytes.",
+                    f"the vendor passed tensor '{name}' of type {tensor_type} with {data.nbytes} "
+                    "bytes" + (", which it had passed before" if name in seen else ""),
+                    "Pass each tensor once, with its full shape and all of its bytes.",
                 )
             seen.add(name)
             receive(name, tensor_type, data)
@@ -231,16 +233,16 @@ class Call:
     def invoke_async(self) -> Sequence[Event]:
         """Starts a run without waiting for its end.
 
-        If the vendor has no asynchronous runs, a thread of the session makes a synchronous run. Runs of the same
-        call do not overlap.
+        If the vendor does not support asynchronous runs, a thread of the session makes a synchronous run. Runs of
+        the same NPU call never overlap.
 
         Returns:
-          One event for each output. The event is also the `event` of the output's buffer until a caller has waited
-          for it.
+          One event for each output, which is signaled when the output is written. Until a caller has waited for an
+          event, it is also the `event` of the output's buffer.
 
         Raises:
-          LiteRtError: The errors of `invoke` from before the run starts. The events raise errors of the run
-            itself.
+          LiteRtError: Any error of `invoke` that occurs before the run starts. Errors of the run itself are raised
+            by the events.
         """
         with self._lock:
             self._get_ready()
@@ -268,35 +270,35 @@ class Call:
             self._settings.options = options
 
     def start_metrics(self, detail: int = 1) -> None:
-        """Starts measuring runs; a higher detail level measures more and may be slower.
+        """Starts collecting metrics of runs; a higher detail level collects more metrics and may be slower.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if the vendor has no metrics.
+          LiteRtError: UNSUPPORTED, if the vendor does not support metrics.
         """
         with self._lock:
             self._settle()
             if self._is_measured:
-                raise self._wrong_order("metrics are being collected already")
+                raise self._wrong_order("the collection of metrics is already started")
             self._call("start_metrics_collection", detail)
             self._is_measured = True
 
     def stop_metrics(self) -> Sequence[Metric]:
-        """Stops measuring runs, and returns the measurements since `start_metrics`.
+        """Stops collecting metrics, and returns the metrics since `start_metrics`.
 
         Raises:
-          LiteRtError: RUNTIME_FAILURE, if no measurement was started or the vendor returned an invalid value; the
-            vendor's error.
+          LiteRtError: RUNTIME_FAILURE, if `start_metrics` was not called or the vendor returned an invalid value;
+            any error of the vendor.
         """
         with self._lock:
             self._settle()
             if not self._is_measured:
-                raise self._wrong_order("no metrics are being collected")
+                raise self._wrong_order("the collection of metrics is not started")
             self._is_measured = False
             metrics = self._call("stop_metrics_collection")
             return check_metrics(self._vendor, metrics, self._of_this)
 
     def close(self) -> None:
-        """Detaches and unregisters all buffers, and destroys the context; logs errors instead of raising them."""
+        """Detaches and unregisters all buffers, and destroys the invocation context; errors are only logged."""
         with self._lock:
             if not self._is_open:
                 return
@@ -324,7 +326,7 @@ class Call:
         if not 0 <= index < len(ports):
             raise LiteRtError(
                 Status.INDEX_OOB,
-                f"{kind} {index} of a call with {len(ports)} {kind}s",
+                f"there is no {kind} {index}: the NPU call has {len(ports)} {kind}s",
                 f"function '{self.function_name}'",
             )
         port = ports[index]
@@ -343,7 +345,7 @@ class Call:
     def _settle(self) -> None:
         """Checks that the call is open, and waits for a run under way."""
         if not self._is_open:
-            raise self._wrong_order("the call is closed")
+            raise self._wrong_order("the NPU call is closed")
         self._wait_for_run()
 
     def _wrong_order(self, what: str) -> LiteRtError:
@@ -361,7 +363,9 @@ class Call:
         self._settle()
         ports = [*self._inputs, *self._outputs]
         if len(self._types) != len(ports):
-            raise self._wrong_order("it could not be reshaped, and has no shapes")
+            raise self._wrong_order(
+                "the last reshape failed, so that the NPU call has no valid shapes"
+            )
         buffers = [port.buffer for port in ports]
         unbound = [port.name for port, buffer in zip(ports, buffers, strict=True) if buffer is None]
         if unbound:
@@ -369,7 +373,7 @@ class Call:
                 Status.MISSING_INPUT_TENSOR,
                 f"no buffer is bound to {', '.join(unbound)}",
                 f"function '{self.function_name}'",
-                "Bind one before the run.",
+                "Bind a buffer to each input and output before the run.",
             )
         self._buffers = tuple(buffer for buffer in buffers if buffer is not None)
         self._device_buffers = [b for b in self._buffers if isinstance(b, DeviceBuffer)]

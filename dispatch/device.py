@@ -1,6 +1,6 @@
-"""A device context, its registered tensor buffers, and the inputs and outputs that they are bound to.
+"""A device context, its registered tensor buffers, and the inputs and outputs to which buffers are bound.
 
-Each buffer is registered once, even if it is bound several times.
+A buffer that is bound several times is registered only once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from litert.core.tensor_type import RankedTensorType
 
 
 class KnownBuffer:
-    """A registered buffer and the vendor's handle of it; keeps the buffer alive until it is unregistered."""
+    """A registered buffer and its handle from the vendor; keeps the buffer alive until it is unregistered."""
 
     __slots__ = ("buffer", "handle", "uses")
 
@@ -28,10 +28,10 @@ class KnownBuffer:
 class OpenDevice:
     """A device context and the buffers that are registered with it.
 
-    The host calls the vendor once at a time with this context, from any thread.
+    The host makes one call at a time for this context, from any thread.
 
     Attributes:
-      lock: Lock that the host holds while it calls the vendor with this context.
+      lock: Lock that the host holds while it calls a function of the vendor with this context.
     """
 
     __slots__ = ("_registrations", "context", "lock", "vendor")
@@ -45,8 +45,8 @@ class OpenDevice:
     def acquire(self, buffer: TensorBuffer) -> KnownBuffer:
         """Registers a buffer if it is not registered yet; each call needs a matching call of `release`.
 
-        Buffers are told apart as objects, not by address: memory that was freed and came back at the same address
-        may be other pages, which a device must map anew.
+        Buffers are distinguished by object identity, not by address. If memory is freed, and other memory is
+        allocated at the same address, a device must map the new memory again.
         """
         with self.lock:
             found = self._registrations.get(id(buffer))
@@ -58,7 +58,7 @@ class OpenDevice:
             return registration
 
     def release(self, registration: KnownBuffer) -> None:
-        """Unregisters a buffer when its last user releases it; logs the vendor's errors."""
+        """Unregisters a buffer when its last user releases it; errors of the vendor are logged."""
         with self.lock:
             registration.uses -= 1
             if registration.uses:
@@ -72,7 +72,7 @@ Kind = Literal["input", "output"]
 
 
 class Port:
-    """One input or output of an NPU call, which buffers that meet its requirements can be bound to."""
+    """One input or output of an NPU call; buffers that meet its requirements can be bound to it."""
 
     __slots__ = (
         "_context", "_device", "_index", "_is_checked", "_kind", "_of_call", "_registration", "_tensor_type",
@@ -88,7 +88,7 @@ class Port:
         tensor_type: RankedTensorType,
         of_call: str,
     ) -> None:
-        """Asks the vendor for the requirements; `of_call` is text for messages, such as ` of 'Partition_0'`."""
+        """Gets the vendor's buffer requirements; `of_call` is a text for messages, such as ` of 'Partition_0'`."""
         self.name = f"{kind} {index}"
         self._device = device
         self._context = invocation_context
@@ -99,29 +99,29 @@ class Port:
         self.ask(tensor_type)
 
     def ask(self, tensor_type: RankedTensorType) -> None:
-        """Asks the vendor for the requirements of a new type; the caller must bind the buffer again."""
+        """Gets the vendor's buffer requirements for a new tensor type; then a buffer must be bound again."""
         self._tensor_type = tensor_type
         self._is_checked = False
         self.requirements = self.ask_for(tensor_type)
 
     def ask_for(self, tensor_type: RankedTensorType) -> TensorBufferRequirements:
-        """Returns the vendor's requirements for a tensor type, without changing the port."""
+        """Returns the vendor's buffer requirements for a tensor type, without changing this object."""
         return ask_requirements(
             self._device.vendor, self._context, self._kind, self._index, tensor_type, self._of_call
         )
 
     @property
     def buffer(self) -> TensorBuffer | None:
-        """Returns the buffer that is bound under the current requirements."""
+        """The buffer that is bound, if it was bound after the last change of the requirements; otherwise None."""
         return self._registration.buffer if self._registration and self._is_checked else None
 
     def bind(self, buffer: TensorBuffer) -> None:
         """Registers and attaches a buffer, then detaches the old buffer, as LiteRT does.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if the buffer does not meet the requirements. Then the old buffer stays
-            bound, and also if the vendor cannot register the new buffer. If the vendor cannot attach the new
-            buffer, no buffer is bound.
+          LiteRtError: INVALID_ARGUMENT, if the buffer does not meet the requirements. The old buffer stays bound
+            after this error, and also if the vendor cannot register the new buffer. If the vendor cannot attach
+            the new buffer, no buffer is bound any more.
         """
         where = f"{self.name}{self._of_call}"
         dispatch = self._device.vendor.dispatch
@@ -145,7 +145,7 @@ class Port:
                 clean_up([lambda: self._call("detach", old), lambda: self._device.release(old)])
 
     def detach(self) -> None:
-        """Detaches the buffer from the call; the buffer stays registered until `release`."""
+        """Detaches the buffer from the NPU call; the buffer stays registered until `release`."""
         if self._registration is not None:
             self._call("detach", self._registration)
 

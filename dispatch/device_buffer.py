@@ -1,4 +1,4 @@
-"""Tensor buffers in the vendor's own type of memory, which host and device use in turn."""
+"""Tensor buffers in a vendor's device memory, which host and device access in turn."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class DeviceBuffer(TensorBuffer):
-    """Memory created by a vendor's buffer handlers; destroyed when the last reference to it is gone.
+    """Memory that a vendor's buffer handlers have allocated; it is freed with the last reference to it.
 
     Attributes:
-      memory: The vendor's own object for the memory.
-      is_steady: Whether each lock has given the host the same address so far.
+      memory: The vendor's object that identifies the memory.
+      is_steady: Whether every lock has returned the same address so far.
     """
 
     __slots__ = (
@@ -33,7 +33,7 @@ class DeviceBuffer(TensorBuffer):
     def __init__(
         self, vendor: Vendor, tensor_type: RankedTensorType, buffer_type: int, size: int
     ) -> None:
-        """Creates zeroed memory of one of the handlers' types; `size` is in bytes, at least the tensor's size."""
+        """Allocates zeroed memory of one of the handlers' types; `size` in bytes is at least the tensor's size."""
         self.memory: Any = None
         handlers = vendor.dispatch.buffer_handlers
         assert handlers is not None
@@ -62,7 +62,7 @@ class DeviceBuffer(TensorBuffer):
 
     @property
     def address(self) -> int:  # type: ignore[override]  # asked for, in place of kept
-        """Address of the first byte; reading `address` locks the memory for the host until the next run."""
+        """Address of the first byte; reading this property locks the memory for the host until the next run."""
         if not self._is_held:
             with self._lock:
                 if not self._is_held:
@@ -71,11 +71,11 @@ class DeviceBuffer(TensorBuffer):
         return self._address
 
     def is_of(self, handlers: BufferHandlers[Any] | None) -> bool:
-        """Returns whether these handlers made the memory; vendors may use the same number for different types."""
+        """Returns whether these handlers allocated the memory; vendors may use the same number for a type."""
         return handlers is self._handlers
 
     def give(self) -> None:
-        """Unlocks the memory for the device before a run."""
+        """Unlocks the memory before a run, so that the device can use it."""
         if not self._is_held:
             return
         with self._lock:
@@ -84,31 +84,33 @@ class DeviceBuffer(TensorBuffer):
                 self._unlock(self.memory)
 
     def take_back(self) -> None:
-        """Locks the memory for the host after a run if an array uses it; the address must not have changed."""
+        """Locks the memory for the host after a run, if an array uses it; the address must not have changed."""
         if not self._is_in_view:
             return
         before = self._address
         now = self.address
         if now != before:
             self.is_steady = self._is_in_view = False
-            what = f"the memory of an array was at {before:#x}, and is at {now:#x} now"
+            what = f"lock returned another address for the memory of an array: {now:#x} instead of {before:#x}"
             raise self._nonsense("lock", what)
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Waits like any other buffer, then locks the memory for the host."""
+        """Waits for the run that writes the buffer, then locks the memory for the host."""
         super().wait(timeout_s)
         self.take_back()
 
     def array(self) -> np.ndarray[Any, Any]:
-        """Returns the elements as an array over the same memory; do not use the array during a run.
+        """Returns the elements as an array that shares the buffer's memory; do not use the array during a run.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if the address of the memory changes with each lock, or if NumPy lacks the
-            element type.
+          LiteRtError: UNSUPPORTED, if the memory's address changes with each lock, or if NumPy has no such element
+            type.
         """
         if not self.is_steady:
-            what = f"no array over memory of type {self.buffer_type}: its address changes"
-            raise LiteRtError(Status.UNSUPPORTED, what, hint="Use read and write.")
+            what = f"an array cannot share memory of type {self.buffer_type}: the address changes with each lock"
+            raise LiteRtError(
+                Status.UNSUPPORTED, what, hint="Call read and write to copy the data."
+            )
         self._is_in_view = True
         return super().array()
 
@@ -129,7 +131,9 @@ class DeviceBuffer(TensorBuffer):
             with self._calling("lock"):
                 raise
         if not isinstance(found, int) or (self.size and not found):
-            raise self._nonsense("lock", f"the address is {found!r:.80}")
+            raise self._nonsense(
+                "lock", f"lock returned {found!r:.80}, which is not a valid address"
+            )
         return found
 
     def _unlock(self, memory: Any) -> None:

@@ -1,4 +1,4 @@
-"""Events: the end of an asynchronous run, which callers can wait for (LiteRT's `LiteRtEvent`)."""
+"""Events: objects with which callers wait for the end of an asynchronous run (LiteRT's `LiteRtEvent`)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from litert.host.vendor_call import VendorCall
 
 
 class Event:
-    """An event that is unsignaled until `signal` or `fail` is called, once; threads can share an event.
+    """An event that is unsignaled until `signal` or `fail` is called once; several threads can use it.
 
-    A vendor whose driver has its own events overrides `wait` and `is_signaled`.
+    If a vendor's driver has its own events, the vendor derives a class that overrides `wait` and `is_signaled`.
 
     Attributes:
-      run: Name of the vendor's call that signals the event, for error messages; the host sets this name.
+      run: The vendor's function that signals the event, for error messages; set by the host.
     """
 
     run: VendorCall | None = None
@@ -27,11 +27,11 @@ class Event:
         self._error: BaseException | None = None
 
     def signal(self) -> None:
-        """Signals the event: callers of `wait` continue."""
+        """Signals the event, so that all callers of `wait` continue."""
         self._done.set()
 
     def fail(self, error: BaseException) -> None:
-        """Marks the event as failed: callers of `wait` get the error, as a LiteRtError."""
+        """Marks the event as failed; `wait` then raises the error as a LiteRtError for every caller."""
         if not self._done.is_set():
             self._error = error
             self._done.set()
@@ -44,7 +44,7 @@ class Event:
         """Waits until the event is signaled; without a timeout, waits forever.
 
         Raises:
-          LiteRtError: TIMEOUT_EXPIRED, or the error that the event failed with; every caller gets this error.
+          LiteRtError: TIMEOUT_EXPIRED, or the error with which the event failed.
         """
         if not self._done.wait(timeout_s):
             raise LiteRtError(
@@ -62,7 +62,7 @@ class Event:
 
 
 class JoinedEvent(Event):
-    """An event that is signaled when all of several events are signaled."""
+    """An event that is signaled when all events of a list are signaled."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         super().__init__()
@@ -76,14 +76,15 @@ class JoinedEvent(Event):
 
 
 def wait_for_all(events: Iterable[Event], timeout_s: float | None = None) -> None:
-    """Waits for several events, then raises the first error of a failed event.
+    """Waits for several events, then raises the error of the first failed event, if any.
 
     Args:
-      events: The events to wait for.
+      events: Events to wait for.
       timeout_s: Time limit for all events together, in seconds; None waits forever.
 
     Raises:
-      LiteRtError: TIMEOUT_EXPIRED; the error of a failed event; RUNTIME_FAILURE for any other exception.
+      LiteRtError: TIMEOUT_EXPIRED, or the error of the first failed event; any other exception becomes
+        RUNTIME_FAILURE.
     """
     end = None if timeout_s is None else time.monotonic() + timeout_s
     failure: Exception | None = None

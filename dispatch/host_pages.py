@@ -1,4 +1,4 @@
-"""Maps zeroed pages of host memory for tensors; the system provides each page when it is first touched."""
+"""Maps zeroed pages of host memory for tensors; the system provides each page at the first access."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _HUGE_PAGE = 2 << 20
 """Size of a memory page in bytes, on x86-64 and most aarch64 machines."""
 
 _POPULATE_WRITE = 23
-"""The advice `MADV_POPULATE_WRITE` of `madvise`, which Linux has since version 5.14."""
+"""The constant `MADV_POPULATE_WRITE` for `madvise`, which Linux has since version 5.14."""
 
 
 def map_pages(size: int) -> mmap.mmap:
     """Maps new memory that is aligned to a page; `size` is in bytes and may be 0.
 
-    The first access to a page takes time; a huge page takes a tenth of the time of the small pages it replaces.
+    The first access to a page is slow; a huge page takes a tenth of the time of the small pages that it replaces.
     """
     is_large = size >= _HUGE_PAGE // 2 and hasattr(mmap, "MADV_HUGEPAGE")
     if is_large:
@@ -27,7 +27,7 @@ def map_pages(size: int) -> mmap.mmap:
         # Private: shared memory, the default, is slower to touch first.
         memory = mmap.mmap(-1, max(size, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except (OSError, OverflowError) as error:
-        what = f"the system has no memory for {size} bytes of tensors"
+        what = f"the system cannot provide {size} bytes of memory for tensors"
         raise LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, what) from error
     if is_large:
         with suppress(OSError):  # a kernel without them
@@ -36,6 +36,6 @@ def map_pages(size: int) -> mmap.mmap:
 
 
 def touch_pages(memory: mmap.mmap, offset: int = 0, size: int | None = None) -> None:
-    """Makes the system provide pages of `map_pages` now, if it can, so that no run waits for pages."""
+    """Requests all pages of a mapping from the system now, so that no run waits for pages."""
     with suppress(OSError):
         memory.madvise(_POPULATE_WRITE, offset, len(memory) - offset if size is None else size)

@@ -1,4 +1,4 @@
-"""Finds a vendor's dispatch table: by entry point, or as a file in the dispatch library path."""
+"""Finds a vendor's dispatch table, by the entry point of an installed package or as a file in a folder."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from litert.host.extensions import (
 from litert.host.stock_vendors import stock_vendor_folder, stock_vendor_folders
 
 FILE_PATTERNS = ("LiteRtDispatch*.py", "LiteRtDispatch*.so", "libLiteRtDispatch*.so")
-"""File names of dispatch tables.
+"""Patterns for the file names of dispatch tables.
 
-`LiteRtDispatch_Acme.py` or the native library `libLiteRtDispatch_Acme.so` contains the table for models that are
-compiled for manufacturer Acme.
+For example, models compiled for manufacturer Acme need the Python module `LiteRtDispatch_Acme.py` or the shared
+library `libLiteRtDispatch_Acme.so`.
 """
 
 _LOG = logging.getLogger(__name__)
 _MANUFACTURER = re.compile(r"(?:lib)?LiteRtDispatch[_-]?(.*)\.(?:py|so)")
-_TWICE = "Remove one of them."
+_TWICE = "Remove one of the two dispatch tables."
 
 _found: dict[tuple[str, str], Dispatch[Any, Any]] = {}
 _libraries: dict[str, Dispatch[Any, Any]] = {}
@@ -41,18 +41,19 @@ _found_lock = threading.RLock()
 
 
 def find_dispatch(manufacturer: str, library_path: str = "") -> Dispatch[Any, Any]:
-    """Finds and checks the dispatch table of a manufacturer, once in a process.
+    """Finds and checks the dispatch table of a manufacturer; each process loads a table only once.
 
     Args:
-      manufacturer: Name of the manufacturer in the stamp of the compiled file. The name matches an entry point or
-        the part after `LiteRtDispatch_` in a file name. If no name is equal, a name in other upper or lower case
-        matches, then a library of stock LiteRT's wheel, then the only shared library in the folder.
-      library_path: Folder that is searched with its subfolders before the entry points; "" for no folder.
+      manufacturer: Name of the manufacturer in the stamp of the compiled file. This name must equal the name of an
+        entry point, or the part after `LiteRtDispatch_` in a file name. If no name is equal, the function takes a
+        name that differs only in upper and lower case, then a library from stock LiteRT's wheel, then the only
+        shared library in the folder.
+      library_path: Folder that is searched, with its subfolders, before the installed packages; "" for no folder.
 
     Raises:
-      LiteRtError: NOT_FOUND, with the manufacturers that have a table; ALREADY_EXISTS, if the folder or the
-        installed packages have two tables for the manufacturer; WRONG_VERSION or DYNAMIC_LOADING, if the table
-        cannot be used.
+      LiteRtError: NOT_FOUND, if the manufacturer has no table; ALREADY_EXISTS, if the folder or the installed
+        packages have two tables for the manufacturer; WRONG_VERSION or DYNAMIC_LOADING, if the table cannot be
+        used.
     """
     key = manufacturer, os.path.realpath(library_path) if library_path else ""
     with _found_lock:
@@ -63,12 +64,12 @@ def find_dispatch(manufacturer: str, library_path: str = "") -> Dispatch[Any, An
 
 
 def find_origin(manufacturer: str, library_path: str = "") -> str:
-    """Describes the origin of a manufacturer's table, without loading it; errors as in `find_dispatch`."""
+    """Returns the location of a manufacturer's table, without loading it; errors are as in `find_dispatch`."""
     return str(_choose(manufacturer, library_path))
 
 
 def load_library(path: str) -> Dispatch[Any, Any]:
-    """Returns the table of a native library, which is loaded once in a process and never unloaded."""
+    """Returns the dispatch table of a shared library; a library is loaded once in a process and never unloaded."""
     # Here, since few processes have one.
     from dispatch.native.dispatch_library import DispatchLibrary
     from dispatch.native.native_dispatch import NativeDispatch
@@ -82,17 +83,17 @@ def load_library(path: str) -> Dispatch[Any, Any]:
 
 
 def why_no_table(library_path: str) -> str:
-    """Describes the problem of a folder without a dispatch table; "" if there is a table or no folder is given."""
+    """Returns a message about a folder without a dispatch table; "" with a table, or if no folder is given."""
     if not library_path or find_files([library_path], FILE_PATTERNS):
         return ""
     return (
-        f"{library_path}: no dispatch table in this folder or its subfolders: no file is called "
-        f"{FILE_PATTERNS[0]}"
+        f"{library_path}: there is no dispatch table in this folder or its subfolders: no file "
+        f"name matches {FILE_PATTERNS[0]}"
     )
 
 
 def list_dispatch(library_path: str = "") -> Mapping[str, str]:
-    """Lists the manufacturers that have a table, each with the table's origin, without importing any table.
+    """Returns the manufacturers that have a dispatch table, each with the location of the table.
 
     Raises:
       LiteRtError: NOT_FOUND, if the folder does not exist.
@@ -113,7 +114,10 @@ def _choose(manufacturer: str, library_path: str) -> EntryPoint | str:
     installed = choose_vendor(manufacturer, list(entry_points.items()), _TWICE)
     if in_folder and installed:
         _LOG.info(
-            "%s is taken for '%s', and not the installed %s", in_folder, manufacturer, installed
+            "%s is used as the dispatch table for '%s', instead of the installed %s",
+            in_folder,
+            manufacturer,
+            installed,
         )
     if found := in_folder or installed:
         if problem:
@@ -125,7 +129,11 @@ def _choose(manufacturer: str, library_path: str) -> EntryPoint | str:
         return in_wheel[0]
     libraries = [path for _, path in files if path.endswith(".so")]
     if len(libraries) == 1:  # as stock, which takes the first that there is
-        _LOG.warning("%s is taken for '%s': there is no other", libraries[0], manufacturer)
+        _LOG.warning(
+            "%s is used as the dispatch table for '%s', because the folder has no other library",
+            libraries[0],
+            manufacturer,
+        )
         return libraries[0]
     raise _not_found(manufacturer, entry_points, files, problem)
 
@@ -161,9 +169,9 @@ def _not_found(
     there += [f"{name} of stock LiteRT's wheel" for name in stock_vendor_folders("dispatch")]
     return LiteRtError(
         Status.NOT_FOUND,
-        f"no dispatch table for manufacturer '{manufacturer}', "
-        + (f"only for {', '.join(there)}" if there else "nor for any other")
+        f"there is no dispatch table for manufacturer '{manufacturer}', "
+        + (f"only for {', '.join(there)}" if there else "and none for any other manufacturer")
         + (f"; {problem}" if problem else ""),
-        hint="Install the vendor's package, or set dispatch_library_path to the folder of its "
-        f"LiteRtDispatch_{manufacturer}.py, or libLiteRtDispatch_{manufacturer}.so.",
+        hint="Install the vendor's package, or set dispatch_library_path to the folder that "
+        f"contains LiteRtDispatch_{manufacturer}.py or libLiteRtDispatch_{manufacturer}.so.",
     )

@@ -1,4 +1,4 @@
-"""Bytes that the host passes to a vendor without reading them: a range of a mapped file, or memory."""
+"""Bytes that the host passes to a vendor without reading them: a range of a mapped file, or of other memory."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class MemBuffer:
     """Bytes that the host passes to a vendor (LiteRT's `LiteRtMemBuffer`).
 
     Attributes:
-      fd: File descriptor of the open file that contains the bytes; -1 for bytes that are only in memory.
-      base_address: Address of the start of the file or the memory in this process.
+      fd: File descriptor of the open file that contains the bytes; -1 if no file contains them.
+      base_address: Address in this process at which the mapped file or the memory starts.
       offset: Offset of the bytes from `base_address`, and from the start of the file, in bytes.
-      size: Number of bytes.
-      view: The bytes as a memoryview over the mapped file. The bytes are valid as long as the device context.
+      size: Number of bytes in the buffer.
+      view: Memoryview of the bytes, without a copy. The bytes are valid as long as the device context.
     """
 
     fd: int
@@ -27,7 +27,7 @@ class MemBuffer:
 
     @classmethod
     def from_blob(cls, blob: Blob) -> MemBuffer:
-        """Makes a buffer of a blob's bytes; the file must stay open if the blob lies in a file."""
+        """Makes a buffer from a blob; if the blob is part of a file, the file must stay open."""
         if blob.file is None:
             return cls.from_memory(blob.view)
         base_address = _address(blob.file.view)
@@ -37,7 +37,7 @@ class MemBuffer:
     def from_memory(
         cls, memory: bytes | bytearray | memoryview, offset: int = 0, size: int | None = None
     ) -> MemBuffer:
-        """Makes a buffer of a range of contiguous memory; without a size, the range ends with the memory."""
+        """Makes a buffer from a range of contiguous memory; by default, up to the end of the memory."""
         whole = memoryview(memory).cast("B")
         end = whole.nbytes if size is None else offset + size
         assert 0 <= offset <= end <= whole.nbytes

@@ -1,4 +1,4 @@
-"""Checks the measurements that a vendor returns."""
+"""Checks the metrics that a vendor returns."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dispatch.vendor import Vendor
 
 
 def check_metrics(vendor: Vendor, metrics: object, of_call: str) -> Sequence[Metric]:
-    """Returns the result of `stop_metrics_collection`; raises an error if it is not a sequence of `Metric`."""
+    """Checks that the result of `stop_metrics_collection` is a sequence of `Metric`, and returns it."""
     if not isinstance(metrics, Sequence) or not all(map(_is_metric, metrics)):
         raise vendor.nonsense(
             f"stop_metrics_collection{of_call}",
-            f"it returned {metrics!r:.80}, not a sequence of Metric",
+            f"the vendor returned {metrics!r:.80}, not a sequence of Metric",
             "Return a list of Metric(name, value).",
         )
     return metrics

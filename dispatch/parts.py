@@ -1,4 +1,4 @@
-"""The optional parts of a dispatch table: asynchronous runs, graphs, and the vendor's own types of memory."""
+"""The optional parts of a dispatch table: asynchronous runs, graphs, and device memory."""
 
 from __future__ import annotations
 
@@ -28,24 +28,26 @@ class ExecutableType(IntEnum):
 
 
 class AsyncInterface(ABC, Generic[InvocationContext]):
-    """The part for asynchronous runs; the host does not use a call until the events of its run are signaled.
+    """Functions for asynchronous runs; the host uses an NPU call again after all events of its run are signaled.
 
-    If a vendor has no asynchronous part, the host calls `invoke` in a thread of its own.
+    If a vendor does not provide these functions, the host calls `invoke` in a separate thread for asynchronous
+    runs.
     """
 
     @abstractmethod
     def attach_input_event(
         self, invocation_context: InvocationContext, index: int, event: Event
     ) -> None:
-        """Makes the next run wait for the event before it reads input `index`."""
+        """Makes the next run wait for an event before the run reads input `index`."""
 
     @abstractmethod
     def invoke_async(self, invocation_context: InvocationContext) -> Sequence[Event]:
         """Starts a run without waiting for its end.
 
         Returns:
-          One event for each output, which the vendor signals when the output is written, or marks as failed.
-          Several outputs may have the same event.
+          One event for each output; the vendor signals the event when the output is written, or marks it as
+          failed.
+          Several outputs may share one event.
         """
 
 
@@ -59,7 +61,7 @@ class NodeType(IntEnum):
 
 
 class GraphInterface(ABC, Generic[DeviceContext, Graph]):
-    """The part for `Capability.GRAPH`: runs several executables as one call; the caller chooses all ids."""
+    """Functions for graphs, which run several executables as one NPU call; the caller chooses all ids."""
 
     @abstractmethod
     def graph_create(self, device_context: DeviceContext) -> Graph:
@@ -81,13 +83,13 @@ class GraphInterface(ABC, Generic[DeviceContext, Graph]):
     def connect_node_input(
         self, graph: Graph, node_id: int, input_index: int, edge_id: int
     ) -> None:
-        """Makes an input of a node read an edge."""
+        """Connects an edge to an input of a node, so that the node reads the edge's tensor."""
 
     @abstractmethod
     def connect_node_output(
         self, graph: Graph, node_id: int, output_index: int, edge_id: int
     ) -> None:
-        """Makes an output of a node write an edge."""
+        """Connects an edge to an output of a node, so that the node writes the edge's tensor."""
 
     @abstractmethod
     def connect_graph_input(self, graph: Graph, input_index: int, edge_id: int) -> None:
@@ -105,7 +107,7 @@ class GraphInterface(ABC, Generic[DeviceContext, Graph]):
 
     @abstractmethod
     def unload_executable(self, device_context: DeviceContext, executable_id: int) -> None:
-        """Releases an executable that no graph uses."""
+        """Releases an executable; no graph may use it any more."""
 
     @abstractmethod
     def assign_node_function(
@@ -115,15 +117,15 @@ class GraphInterface(ABC, Generic[DeviceContext, Graph]):
 
     @abstractmethod
     def annotate_graph(self, graph: Graph, key: str, value: str) -> None:
-        """Adds a note about the graph for the vendor, as a key and a value."""
+        """Annotates a graph with a key and a value, whose meaning the vendor defines."""
 
     @abstractmethod
     def annotate_node(self, graph: Graph, node_id: int, key: str, value: str) -> None:
-        """Adds a note about a node for the vendor, as a key and a value."""
+        """Annotates a node with a key and a value, whose meaning the vendor defines."""
 
     @abstractmethod
     def annotate_edge(self, graph: Graph, edge_id: int, key: str, value: str) -> None:
-        """Adds a note about an edge for the vendor, as a key and a value."""
+        """Annotates an edge with a key and a value, whose meaning the vendor defines."""
 
     @abstractmethod
     def invocation_context_create_from_graph(
@@ -133,11 +135,11 @@ class GraphInterface(ABC, Generic[DeviceContext, Graph]):
 
     @abstractmethod
     def invocation_context_get_graph(self, invocation_context: Any) -> Graph:
-        """Returns the graph that an invocation context was created from."""
+        """Returns the graph from which an invocation context was created."""
 
 
 class LockMode(IntEnum):
-    """The host's use of locked memory: reading, writing or both (LiteRT's `LiteRtTensorBufferLockMode`)."""
+    """How the host uses locked memory: it reads, writes, or does both (LiteRT's `LiteRtTensorBufferLockMode`)."""
 
     READ = 0
     WRITE = 1
@@ -145,39 +147,40 @@ class LockMode(IntEnum):
 
 
 class BufferHandlers(ABC, Generic[Memory]):
-    """Creates memory that the device can use, and maps it for the host (`LiteRtCustomTensorBufferHandlersDef`).
+    """Allocates device memory, and maps it for the host (`LiteRtCustomTensorBufferHandlersDef`).
 
-    Vendors need this part if their buffer requirements exclude host memory. Host and device use the memory in
-    turn: the host from `lock` to `unlock`, the device at other times. If `lock` returns the same address each
-    time, CPU kernels and the application use the memory directly. Otherwise, the host copies the data to and from
-    the memory.
+    Vendors need buffer handlers if their buffer requirements exclude host memory. The host accesses the memory
+    only between `lock` and `unlock`, and the device accesses it only at other times. If `lock` returns the same
+    address each time, CPU kernels and the application use the memory directly. Otherwise, the host copies the data
+    to and from the memory.
 
     Attributes:
-      supported_types: Types of memory that `create` can make; vendors may choose numbers from 100 to 199.
+      supported_types: Numbers of the memory types that `create` can allocate; vendors may choose numbers from 100
+        to 199.
     """
 
     supported_types: Sequence[int]
 
     @abstractmethod
     def create(self, tensor_type: RankedTensorType, buffer_type: int, size: int) -> Memory:
-        """Creates memory for a tensor.
+        """Allocates memory for a tensor.
 
         Args:
-          tensor_type: Type of the tensor that the memory will hold.
+          tensor_type: Type of the tensor that will be stored in the memory.
           buffer_type: Type of the memory, one of `supported_types`.
           size: Size of the memory in bytes; at least the size of the tensor.
 
         Returns:
-          Any object that identifies the memory, except None.
+          An object that identifies the memory; any object except None.
         """
 
     @abstractmethod
     def destroy(self, memory: Memory) -> None:
-        """Releases memory that is neither locked nor registered; the device context may be gone already."""
+        """Frees memory that is neither locked nor registered; the device context may already be destroyed."""
 
     @abstractmethod
     def lock(self, memory: Memory, mode: LockMode) -> int:
-        """Gives the memory to the host.
+        """Gives the host access to the memory.
 
         Returns:
           Address of the memory in this process, valid until `unlock`.
@@ -185,4 +188,4 @@ class BufferHandlers(ABC, Generic[Memory]):
 
     @abstractmethod
     def unlock(self, memory: Memory) -> None:
-        """Gives the memory back to the device."""
+        """Ends the host's access to the memory, so that the device can use it."""

@@ -18,11 +18,10 @@ from litert.core.tensor_type import RankedTensorType
 def ask_requirements(
     vendor: Vendor, context: Any, kind: str, index: int, tensor_type: RankedTensorType, of_call: str
 ) -> TensorBufferRequirements:
-    """Asks the vendor for the buffer requirements of one input or output; a dimension of -1 may have any size.
+    """Gets the vendor's buffer requirements for one input or output; a dimension of -1 means any size.
 
     Raises:
-      LiteRtError: The error that the vendor raised, or RUNTIME_FAILURE if the vendor returned invalid
-        requirements.
+      LiteRtError: Any error of the vendor; RUNTIME_FAILURE, if the vendor returned invalid requirements.
     """
     function, detail = f"get_{kind}_requirements", f" of {kind} {index}{of_call}"
     found = vendor.call(function, context, index, tensor_type, detail=detail)
@@ -30,7 +29,8 @@ def ask_requirements(
         raise vendor.nonsense(
             function + detail,
             problem,
-            "Return the number of bytes that the tensor takes on the device.",
+            "Return valid TensorBufferRequirements; size is the number of bytes of the tensor on "
+            "the device.",
         )
     requirements: TensorBufferRequirements = found
     return requirements
@@ -38,18 +38,23 @@ def ask_requirements(
 
 def _find_nonsense(value: object, tensor_type: RankedTensorType) -> str | None:
     if not isinstance(value, TensorBufferRequirements):
-        return f"it returned {value!r:.80}, not TensorBufferRequirements"
+        return f"the vendor returned {value!r:.80}, not TensorBufferRequirements"
     if not _is_whole(value.size) or value.size < 0:
-        return f"the size is {value.size!r}, not a number of bytes"
+        return f"the required size is {value.size!r}, not a number of bytes"
     if not _are_whole(value.supported_types) or not value.supported_types:
-        return f"the supported types are {value.supported_types!r}, not one or more buffer types"
+        return (
+            f"supported_types is {value.supported_types!r}, not a list of at least one buffer type"
+        )
     if not _are_whole(value.strides):
-        return f"the strides are {value.strides!r}, not numbers of elements"
+        return f"the required strides are {value.strides!r}, not a list of whole numbers"
     if value.strides and len(value.strides) != tensor_type.layout.rank:
-        return f"there are {len(value.strides)} strides for {tensor_type}"
+        return (
+            f"the number of required strides is {len(value.strides)}, which does not fit the "
+            f"rank of {tensor_type}"
+        )
     alignment = value.alignment
     if not _is_whole(alignment) or alignment < 1 or alignment & (alignment - 1):
-        return f"the alignment is {alignment!r}, not a power of two"
+        return f"the required alignment is {alignment!r}, not a power of two"
     shape = value.shape
     if shape is not None:
         if (
@@ -57,10 +62,13 @@ def _find_nonsense(value: object, tensor_type: RankedTensorType) -> str | None:
             or min(shape, default=0) < 0
             or not is_of_pattern(shape, tensor_type.shape)
         ):
-            return f"the shape is {shape!r}, for {tensor_type}"
+            return f"the returned shape {shape!r} does not fit {tensor_type}"
         takes = RankedTensorType.of(tensor_type.element_type, tuple(shape)).size_bytes
         if takes > value.size:
-            return f"the size is {value.size} bytes, and the shape {list(shape)} takes {takes}"
+            return (
+                f"the required size is {value.size} bytes, but the returned shape "
+                f"{list(shape)} needs {takes} bytes"
+            )
     return None
 
 
@@ -71,22 +79,22 @@ def refuse_misfit(
     where: str,
     dispatch: Dispatch[Any, Any] | None = None,
 ) -> None:
-    """Raises INVALID_ARGUMENT if a buffer cannot be bound to an input or output of that type."""
+    """Raises INVALID_ARGUMENT if a buffer cannot be bound to an input or output of a tensor type."""
     given = buffer.tensor_type
     misfit = find_memory_misfit(buffer, requirements, dispatch)
     if given.element_type is not tensor_type.element_type or not is_of_pattern(
         given.shape, tensor_type.shape
     ):
-        misfit = f"it holds {given}, and {tensor_type} is asked for"
+        misfit = f"it has type {given}, but {tensor_type} is required"
     elif not misfit and requirements.strides and not _has_strides(given, requirements.strides):
         strides = list(requirements.strides)
-        misfit = f"it is in row order, and strides of {strides} elements are asked for"
+        misfit = f"it is in row-major order, but strides of {strides} elements are required"
     if misfit:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the buffer does not fit: {misfit}",
+            f"the buffer does not meet the requirements: {misfit}",
             where,
-            "Allocate buffers by the requirements.",
+            "Allocate the buffer from the buffer requirements.",
         )
 
 
@@ -95,33 +103,35 @@ def find_memory_misfit(
     requirements: TensorBufferRequirements,
     dispatch: Dispatch[Any, Any] | None,
 ) -> str | None:
-    """Returns why a buffer's memory does not meet the requirements; None, if it does.
+    """Returns why a buffer's memory does not meet requirements; None if the memory meets the requirements.
 
     Args:
-      buffer: Buffer to check, in the memory of any vendor or of the host.
+      buffer: Buffer to check, in host memory or in any vendor's memory.
       requirements: Requirements that the buffer must meet.
-      dispatch: Table of the vendor that has the requirements; None if only host memory is allowed.
+      dispatch: Dispatch table of the vendor that returned the requirements; None if only host memory is allowed.
     """
     if buffer.size < requirements.size:
-        return f"it has {buffer.size} bytes, and {requirements.size} are asked for"
+        return f"it has {buffer.size} bytes, but {requirements.size} bytes are required"
     if buffer.buffer_type not in requirements.supported_types:
         wanted = ", ".join(map(_type_name, requirements.supported_types))
-        return f"it is {_type_name(buffer.buffer_type)}, and the vendor takes {wanted}"
+        return (
+            f"it has type {_type_name(buffer.buffer_type)}, but the vendor supports only {wanted}"
+        )
     if isinstance(buffer, DeviceBuffer):  # which the vendor aligns
         is_own = buffer.is_of(dispatch.buffer_handlers if dispatch else None)
         return None if is_own else "it is in another vendor's memory"
     shared = dispatch.shared_memory if dispatch else None
     if shared is not None and shared.find(buffer) is None:
-        return "it is not in memory that the device's process has"
+        return "it is not in memory that is shared with the device's process"
     if buffer.size and buffer.address % requirements.alignment:
-        return f"it is at address {buffer.address:#x}, no multiple of {requirements.alignment}"
+        return f"its address {buffer.address:#x} is not a multiple of {requirements.alignment}"
     return None
 
 
 def choose_own_type(
     requirements: TensorBufferRequirements, handlers: BufferHandlers[Any] | None
 ) -> int | None:
-    """Returns the memory type that the vendor's handlers must create; None if host memory is used."""
+    """Returns the memory type that the vendor's buffer handlers must allocate; None if host memory is used."""
     if handlers is None or BufferType.HOST_MEMORY in requirements.supported_types:
         return None
     made = handlers.supported_types

@@ -1,4 +1,4 @@
-"""Settings that the host gives a vendor before each run of a call: scheduling info and options."""
+"""Settings that the host passes to a vendor before each run of an NPU call: scheduling info and options."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _LOG = logging.getLogger(__name__)
 
 
 class RunSettings:
-    """The settings of one call's runs.
+    """The settings for the runs of one NPU call.
 
     Attributes:
-      scheduling_info: Scheduling info with all fields set, as LiteRT gives it.
-      options: None means no options.
-      are_taken: Whether the vendor overrides one of the functions for settings. The host does not call functions
-        that the vendor does not override.
+      scheduling_info: Scheduling info in which all fields are set, as in LiteRT.
+      options: Options of the runs; None means no options.
+      are_taken: Whether the vendor overrides `set_scheduling_info` or `set_options`. The host calls the functions
+        for settings only if the vendor overrides them.
     """
 
     __slots__ = ("_set_options", "_set_scheduling_info", "are_taken", "options", "scheduling_info")
@@ -40,13 +40,17 @@ class RunSettings:
         self.are_taken = bool(self._set_scheduling_info or self._set_options)
 
     def give(self) -> None:
-        """Gives the vendor the settings; an error in the options ends the run, in the scheduling info not."""
+        """Passes the settings to the vendor; an error of `set_options` ends the run, others are logged."""
         if self._set_scheduling_info:
             try:
                 self._set_scheduling_info(self.scheduling_info)
             except LiteRtError as error:
                 if error.status is not Status.UNSUPPORTED:
-                    _LOG.warning("A run continues without its scheduling info: %s", error)
+                    _LOG.warning(
+                        "the vendor refused the scheduling info of a "
+                        "run; the run continues without it: %s",
+                        error,
+                    )
         if self._set_options:
             try:
                 self._set_options(self.options)

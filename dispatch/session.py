@@ -1,7 +1,7 @@
-"""A model loaded on a vendor's device: calls the dispatch table in LiteRT's order.
+"""A model that is loaded on a vendor's device; calls the functions of the dispatch table in LiteRT's order.
 
 Open: `initialize` (once in a process), `check_runtime_compatibility`, `device_context_create`, `register_asset`
-for each asset. The session releases everything in reverse order, also after an error while loading.
+for each asset. The session releases all objects in reverse order, even after an error while loading.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from litert.core.version import DISPATCH_API_VERSION
 
 
 class Session:
-    """A context manager that owns a device context and the NPU calls in it.
+    """A context manager that owns a device context and the NPU calls created in it.
 
-    Any thread may call the methods. The host makes one call at a time with a device context or an invocation
-    context. The host uses different contexts in parallel.
+    The methods can be called from any thread. The host makes one call at a time with a device context or an
+    invocation
+    context. Calls with different contexts may run in parallel.
     """
 
     def __init__(
@@ -38,11 +39,11 @@ class Session:
         options: Mapping[str, str],
         assets: Sequence[tuple[str, MemBuffer]],
     ) -> None:
-        """Opens the device and registers the assets, companions first; the files of the assets must stay open.
+        """Opens the device, and registers companion files, then assets; the files must stay open.
 
         Raises:
-          LiteRtError: The vendor's error, with the names of the vendor and the call. The session leaves nothing
-            open.
+          LiteRtError: Any error of the vendor; the message contains the vendor and the function. After an error,
+            no object stays open.
         """
         initialize_once(dispatch, environment_options, options)
         vendor = Vendor(dispatch)
@@ -64,11 +65,11 @@ class Session:
             raise
 
     def kernel_texts(self, byte_codes: Iterable[MemBuffer]) -> Sequence[str]:
-        """Returns the texts of the kernels in some modules, as passed to the kernel compiler.
+        """Returns the source code of the kernels in byte code modules, as passed to the kernel compiler.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if the vendor does not show its kernels; the vendor's error; RUNTIME_FAILURE,
-            if the vendor returned an invalid value.
+          LiteRtError: UNSUPPORTED, if the vendor cannot return the source code; RUNTIME_FAILURE, if the vendor
+            returned an invalid value; any other error of the vendor.
         """
         device = self._device
         found: list[str] = []
@@ -78,7 +79,7 @@ class Session:
                 if not isinstance(texts, list | tuple) or not all(
                     isinstance(t, str) for t in texts
                 ):
-                    what, hint = f"it returned {texts!r:.80}", "Return a list of texts."
+                    what, hint = f"it returned {texts!r:.80}", "Return a list of strings."
                     raise device.vendor.nonsense("kernel_texts", what, hint)
                 found += texts
         return found
@@ -90,13 +91,13 @@ class Session:
         input_types: Sequence[RankedTensorType],
         output_types: Sequence[RankedTensorType],
     ) -> Call:
-        """Loads one NPU call of the model for tensors of these types; a dimension of -1 may have any size.
+        """Loads one NPU call of the model for given tensor types; a dimension of -1 means any size.
 
-        The file of the byte code must stay open as long as the call.
+        The file that contains the byte code must stay open as long as the NPU call.
 
         Raises:
-          LiteRtError: The vendor's error, or RUNTIME_FAILURE if the vendor returned an invalid value. The session
-            leaves nothing open.
+          LiteRtError: Any error of the vendor; RUNTIME_FAILURE, if the vendor returned an invalid value. After an
+            error, no object stays open.
         """
         with self._device.lock:
             if not self._is_open:
@@ -115,7 +116,7 @@ class Session:
             return call
 
     def close(self) -> None:
-        """Closes the NPU calls in reverse order, then the device; logs errors instead of raising them."""
+        """Closes the NPU calls in reverse order, then the device; errors are logged, not raised."""
         with self._device.lock:
             if not self._is_open:
                 return

@@ -1,4 +1,4 @@
-"""Memory for tensors that two processes share: a file without a name, whose pages exist from the first access."""
+"""Tensor memory that two processes share: an anonymous file; the system provides pages at their first access."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from litert.host.service import seal_size
 
 _LEAST_BYTES = 64 << 20
 _BEHIND = 64
-"""Number of unused bytes after each tensor: CPU kernels may read slightly past the end of a tensor."""
+"""Number of unused bytes after each tensor, because CPU kernels may read slightly past the end of a tensor."""
 
 
 class SharedMemory:
-    """Allocates tensor buffers in shared memory; the system gets the memory of a buffer back after its last use.
+    """Allocates tensor buffers in shared memory; the memory of a buffer is freed after the buffer's last use.
 
     Attributes:
       fd: File descriptor of the shared file; a process that maps the file cannot change the file's size.
@@ -29,7 +29,7 @@ class SharedMemory:
     """
 
     def __init__(self, most_bytes: int) -> None:
-        """Creates the file, with a smaller size if the process may not use that much memory.
+        """Creates the shared file; the file is smaller if the process may not use `most_bytes` of memory.
 
         Raises:
           LiteRtError: MEMORY_ALLOCATION_FAILURE.
@@ -64,12 +64,12 @@ class SharedMemory:
         return TensorBuffer(tensor_type, self._address + offset, size, Block(self, offset, taken))
 
     def find(self, buffer: TensorBuffer) -> int | None:
-        """Returns the offset of a buffer's bytes in the file; None if the buffer lies elsewhere."""
+        """Returns the offset of a buffer's bytes in the shared file; None if the buffer is not in this memory."""
         offset = buffer.address - self._address
         return offset if 0 <= offset <= self.size - max(buffer.size, 1) else None
 
     def close(self) -> None:
-        """Closes the file; existing buffers keep their memory."""
+        """Closes the shared file; the memory of existing buffers stays valid."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
@@ -78,11 +78,11 @@ class SharedMemory:
         self.close()
 
     def touch(self, offset: int, size: int) -> None:
-        """Makes the system provide the pages now, if it can, so that no run waits for pages."""
+        """Requests the pages of a range from the system now, so that no run waits for pages."""
         touch_pages(self._map, offset, size)
 
     def give_back(self, offset: int, size: int) -> None:
-        """Takes back the memory of a buffer."""
+        """Frees the memory of a buffer."""
         with suppress(OSError, ValueError):
             self._map.madvise(mmap.MADV_REMOVE, offset, size)
         self._freed.append((offset, size))
@@ -109,8 +109,9 @@ class SharedMemory:
                     return start
         raise LiteRtError(
             Status.MEMORY_ALLOCATION_FAILURE,
-            f"no room for {size} bytes in the {self.size} bytes that the device's process may use",
-            hint="Allow more memory (Options.device_memory_bytes, --device_memory).",
+            f"cannot allocate {size} bytes: the device's process may use only {self.size} bytes "
+            "for tensors",
+            hint="Increase the memory limit (Options.device_memory_bytes, --device_memory).",
         )
 
     def _join_freed(self) -> None:
@@ -126,14 +127,14 @@ class SharedMemory:
 
 
 _NORESERVE = 0x4000
-"""`MAP_NORESERVE`, which Python has since 3.11."""
+"""The constant `MAP_NORESERVE` for `mmap`, which Python has only since version 3.11."""
 
 
 class Block:
-    """A part of the shared memory, which is given back after its last use.
+    """A part of the shared memory, which is freed after its last use.
 
     Attributes:
-      offset, size: Offset and size of the part in the file, in bytes.
+      offset, size: Offset and size of the part in the shared file, in bytes.
     """
 
     __slots__ = ("_memory", "offset", "size")
@@ -144,7 +145,7 @@ class Block:
         self.size = size
 
     def touch(self) -> None:
-        """Makes the system provide the part's pages now."""
+        """Requests the part's pages from the system now."""
         self._memory.touch(self.offset, self.size)
 
     def __del__(self) -> None:

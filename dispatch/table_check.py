@@ -26,11 +26,11 @@ _PARTS = (
 
 
 def check_table(table: object, where: str) -> Dispatch[Any, Any]:
-    """Returns a dispatch table if it is complete and of a supported version; otherwise raises an error.
+    """Returns a dispatch table after a check that the table is complete and that its version is supported.
 
     Raises:
-      LiteRtError: WRONG_VERSION, if the host does not support the table's version; DYNAMIC_LOADING for all other
-        problems.
+      LiteRtError: WRONG_VERSION, if the host does not support the table's version; DYNAMIC_LOADING, for every
+        other problem.
     """
     try:
         return _check_table(table, where)
@@ -38,7 +38,8 @@ def check_table(table: object, where: str) -> Dispatch[Any, Any]:
         raise
     except Exception as error:  # of a property
         raise _broken(
-            f"reading the dispatch table raises {type(error).__name__}: {error}",
+            "the dispatch table cannot be checked, because one of its attributes raises "
+            f"{type(error).__name__}: {error}",
             where,
             VENDOR_REPAIRS,
         ) from error
@@ -47,15 +48,15 @@ def check_table(table: object, where: str) -> Dispatch[Any, Any]:
 def _check_table(table: object, where: str) -> Dispatch[Any, Any]:
     if isinstance(table, type) and issubclass(table, Dispatch):
         raise _broken(
-            f"DISPATCH is the class {table.__name__}",
+            f"DISPATCH is the class {table.__name__}, not an instance of the class",
             where,
             f"Write DISPATCH = {table.__name__}().",
         )
     if not isinstance(table, Dispatch):
         raise _broken(
-            f"DISPATCH is of the type {type(table).__name__}, not a Dispatch",
+            f"DISPATCH has type {type(table).__name__}, which is not derived from Dispatch",
             where,
-            "Derive the table from dispatch.api.Dispatch.",
+            "Derive the class of the table from dispatch.api.Dispatch.",
         )
     _check_version(table, where)
     _check_ids(table, where)
@@ -64,13 +65,16 @@ def _check_table(table: object, where: str) -> Dispatch[Any, Any]:
     for function in _REQUIRED:
         if not is_filled(table, function):
             raise _broken(
-                f"the dispatch table has no '{function}'", where, f"Override it in {name}."
+                f"the dispatch table has no function '{function}'",
+                where,
+                f"Override this function in {name}.",
             )
     if is_filled(table, _METRICS[0]) is not is_filled(table, _METRICS[1]):
         raise _broken(
-            "the dispatch table has one of start_ and stop_metrics_collection",
+            "the dispatch table has only one of the functions start_metrics_collection and "
+            "stop_metrics_collection",
             where,
-            "Override both, or none.",
+            "Override both functions, or neither of them.",
         )
     _check_parts(table, where)
     _check_handlers(table, where)
@@ -86,15 +90,15 @@ def _check_version(table: Dispatch[Any, Any], where: str) -> None:
         or not all(isinstance(number, int) for number in version)
     ):
         raise _broken(
-            f"api_version is {version!r}",
+            f"api_version of the dispatch table is {version!r}, not three numbers",
             where,
-            f"Give three numbers: {tuple(DISPATCH_API_VERSION)}.",
+            f"Set api_version to {tuple(DISPATCH_API_VERSION)}.",
         )
     if not _speaks(ApiVersion(*version)):
         raise LiteRtError(
             Status.WRONG_VERSION,
-            f"the dispatch table is of version {ApiVersion(*version)}, "
-            f"and this host speaks {DISPATCH_API_VERSION}",
+            f"the dispatch table has version {ApiVersion(*version)} of the dispatch API, but this "
+            f"host needs version {DISPATCH_API_VERSION}",
             where,
             "Install matching releases of the vendor's package and of litert-npu.",
         )
@@ -111,26 +115,36 @@ def _speaks(version: ApiVersion) -> bool:
 def _check_ids(table: Dispatch[Any, Any], where: str) -> None:
     vendor_id: object = getattr(table, "vendor_id", None)
     if not isinstance(vendor_id, str) or not vendor_id:
-        raise _broken(f"vendor_id is {vendor_id!r}", where, "Give it the vendor's name.")
+        raise _broken(
+            f"vendor_id of the dispatch table is {vendor_id!r}, not a name",
+            where,
+            "Set vendor_id to the vendor's name.",
+        )
     build_id: object = table.build_id
     if not isinstance(build_id, str):
-        raise _broken(f"build_id is {build_id!r}", where, "Give it a text, which may be empty.")
+        raise _broken(
+            f"build_id of the dispatch table is {build_id!r}, not a string",
+            where,
+            "Set build_id to a string, which may be empty.",
+        )
 
 
 def _check_parts(table: Dispatch[Any, Any], where: str) -> None:
     capabilities: object = table.capabilities
     if not isinstance(capabilities, int) or not capabilities & Capability.BASIC:
         raise _broken(
-            f"capabilities are {capabilities!r}, without BASIC", where, "Add Capability.BASIC."
+            f"the capabilities of the dispatch table are {capabilities!r}, but must include BASIC",
+            where,
+            "Add Capability.BASIC to the capabilities.",
         )
     for bit, attribute, interface in _PARTS:
         part: object = getattr(table, attribute)
         if bool(capabilities & bit) is not (part is not None):
-            has = f"Capability.{bit.name} and no {attribute}"
+            has = f"Capability.{bit.name}, but no {attribute}"
             if part is not None:
                 article = "an" if attribute[0] == "a" else "a"
-                has = f"{article} {attribute} and no Capability.{bit.name}"
-            raise _broken(f"the dispatch table has {has}", where, "Define both, or leave both out.")
+                has = f"{article} {attribute}, but no Capability.{bit.name}"
+            raise _broken(f"the dispatch table has {has}", where, "Define both, or remove both.")
         if part is not None:
             _check_derived(attribute, part, interface, where)
             _check_functions(part, interface, where)
@@ -148,9 +162,10 @@ def _check_handlers(table: Dispatch[Any, Any], where: str) -> None:
         or not all(isinstance(kind, int) and kind > BufferType.HOST_MEMORY for kind in types)
     ):
         raise _broken(
-            f"the supported types of buffer_handlers are {types!r:.80}, not types of memory but the host's",
+            f"supported_types of buffer_handlers is {types!r:.80}, not a list of memory types "
+            "other than host memory",
             where,
-            "Give a list of numbers, as those from 100 to 199.",
+            "Set supported_types to a list of numbers from 100 to 199.",
         )
 
 
@@ -158,9 +173,9 @@ def _check_derived(attribute: str, value: object, interface: type, where: str) -
     if not isinstance(value, interface):
         name = interface.__name__
         raise _broken(
-            f"{attribute} is {value!r:.80}, not an object of a class derived from {name}",
+            f"{attribute} is {value!r:.80}, not an instance of a class derived from {name}",
             where,
-            f"Derive it from {name}, and create one.",
+            f"Derive a class from {name}, and assign an instance of this class.",
         )
 
 
@@ -172,17 +187,18 @@ def _check_functions(table: object, interface: type, where: str) -> None:
         filled = getattr(table, function)
         if not callable(filled):
             raise _broken(
-                f"'{function}' of the dispatch table is {filled!r}",
+                f"'{function}' of the dispatch table is {filled!r}, which cannot be called",
                 where,
-                f"Make it a method of {type(table).__name__}, or leave it out.",
+                f"Make it a method of {type(table).__name__}, or remove it.",
             )
         if getattr(filled, "__func__", None) is wanted:
             continue
         if inspect.iscoroutinefunction(filled) or inspect.isgeneratorfunction(filled):
             raise _broken(
-                f"'{function}' of the dispatch table would not run when it is called",
+                f"'{function}' of the dispatch table is a coroutine or generator function, which "
+                "would not run when it is called",
                 where,
-                "Make it a plain function, without async and yield.",
+                "Make it a plain function without async or yield.",
             )
         _check_arguments(function, filled, list(inspect.signature(wanted).parameters)[1:], where)
 
@@ -200,7 +216,7 @@ def _check_arguments(
         raise _broken(
             f"'{function}' of the dispatch table does not take {len(names)} arguments",
             where,
-            f"They are: {', '.join(names)}.",
+            f"The function must take the arguments {', '.join(names)}.",
         ) from error
 
 
@@ -216,7 +232,7 @@ def _warn_of_misspellings(table: Dispatch[Any, Any], where: str) -> None:
         filled = inspect.getattr_static(table, name, None)
         is_own = name[0] != "_" and not hasattr(Dispatch, name) and callable(filled)
         if is_own and (function := closest_name(name, unfilled, 0.85)):
-            _LOG.warning("%s: '%s' is never called. Is it '%s'?", where, name, function)
+            _LOG.warning("%s: the host never calls '%s'. Did you mean '%s'?", where, name, function)
 
 
 def _broken(what: str, where: str, hint: str) -> LiteRtError:

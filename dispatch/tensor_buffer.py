@@ -21,7 +21,7 @@ ALIGNMENT = 64
 
 
 class BufferType(IntEnum):
-    """The memory type of a tensor buffer (LiteRT's `LiteRtTensorBufferType`); other numbers are allowed."""
+    """The memory type of a tensor buffer (LiteRT's `LiteRtTensorBufferType`); vendors may use other numbers."""
 
     UNKNOWN = 0
     HOST_MEMORY = 1
@@ -34,16 +34,16 @@ class BufferType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TensorBufferRequirements:
-    """A vendor's requirements for a buffer (LiteRT's `LiteRtTensorBufferRequirements`).
+    """A vendor's requirements for the buffer of an input or output (LiteRT's `LiteRtTensorBufferRequirements`).
 
     Attributes:
       size: Required size in bytes; if dimensions are unknown, the size of the largest tensor.
-      supported_types: Memory types that the vendor accepts, in its order of preference; the runtime uses
-        HOST_MEMORY if the list contains it.
-      strides: Required strides in elements, one for each dimension, as in a layout; empty for row-major order.
+      supported_types: Memory types that the vendor supports, in order of preference; if the list contains
+        HOST_MEMORY, the runtime uses host memory.
+      strides: Required strides in elements, one for each dimension; empty for row-major order.
       alignment: Required alignment of the first byte's address, in bytes.
-      shape: Shape of an output with unknown dimensions, if the input shapes determine it; None if the shape is
-        known only after a run.
+      shape: Full shape of an output with unknown dimensions, if the input shapes determine it; None if the shape
+        is known only after a run.
     """
 
     size: int
@@ -54,15 +54,16 @@ class TensorBufferRequirements:
 
 
 class TensorBuffer:
-    """A tensor's memory.
+    """A block of memory that holds a tensor.
 
     Attributes:
-      buffer_type: Type of the memory: a `BufferType`, or one of the vendor's own numbers.
+      buffer_type: Type of the memory: a `BufferType`, or a vendor's own number.
       tensor_type: Element type and shape of the tensor in the buffer.
       address: Address of the first byte in this process.
       size: Size of the memory in bytes; at least `tensor_type.size_bytes`.
-      owner: Object that keeps the memory alive; None if the creator of the buffer keeps the memory alive.
-      event: Event of the asynchronous run that writes the buffer; None if no asynchronous run writes it.
+      owner: Object that keeps the memory alive; None if the buffer's creator must keep the memory alive.
+      event: Event of the asynchronous run that writes the buffer; None if no asynchronous run is writing the
+        buffer.
     """
 
     __slots__ = ("address", "event", "owner", "size", "tensor_type")
@@ -90,7 +91,7 @@ class TensorBuffer:
 
     @classmethod
     def wrap(cls, array: np.ndarray[Any, Any]) -> TensorBuffer:
-        """Makes a buffer over the memory of a C-contiguous array, with any alignment."""
+        """Makes a buffer that shares the memory of a C-contiguous array; the array may be unaligned."""
         from litert.core.element_type import ElementType
 
         assert array.flags.c_contiguous
@@ -98,11 +99,11 @@ class TensorBuffer:
         return cls(tensor_type, array.ctypes.data, array.nbytes, array)
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Waits for the end of the asynchronous run that writes the buffer, if there is one.
+        """If an asynchronous run is writing the buffer, waits for the end of the run.
 
         Raises:
-          LiteRtError: TIMEOUT_EXPIRED, or the error of the run. After an error, the content of the buffer is
-            unknown until the next run.
+          LiteRtError: TIMEOUT_EXPIRED, or the error of the asynchronous run. After an error, the content of the
+            buffer is undefined until the next run.
         """
         event = self.event
         if event is not None:
@@ -122,15 +123,15 @@ class TensorBuffer:
         return self._bytes().data
 
     def array(self) -> np.ndarray[Any, Any]:
-        """Returns the elements as an array over the same memory; the array keeps the buffer and its owner alive.
+        """Returns the elements as an array that shares the buffer's memory, and keeps the buffer alive.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if NumPy lacks the element type; RUNTIME_FAILURE, if the buffer has too few
-            bytes, for example because an op writes another shape than the file says.
+          LiteRtError: UNSUPPORTED, if NumPy has no such element type; RUNTIME_FAILURE, if the buffer is too small
+            for the tensor.
         """
         tensor_type = self.tensor_type
         if self.size < tensor_type.size_bytes:
-            what = f"{self.size} bytes for {tensor_type}, which takes {tensor_type.size_bytes}"
+            what = f"the buffer has {self.size} bytes, but {tensor_type} needs {tensor_type.size_bytes} bytes"
             raise LiteRtError(Status.RUNTIME_FAILURE, what)
         elements = self._bytes()[: tensor_type.size_bytes]
         return elements.view(tensor_type.element_type.numpy_dtype).reshape(tensor_type.shape)
@@ -139,14 +140,14 @@ class TensorBuffer:
         """Returns a copy of the elements as a new array.
 
         Raises:
-          LiteRtError: The errors of `array`.
+          LiteRtError: Any error of `array`.
         """
         found: np.ndarray[Any, Any] = TensorBuffer.array(self).copy()  # not another's, which lasts
         return found
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """The array interface of NumPy: an array over the bytes has this buffer as its base."""
+        """NumPy's array interface; an array made from it has this buffer as its base."""
         return {
             "version": 3,
             "typestr": "|u1",
@@ -160,6 +161,9 @@ class TensorBuffer:
         if not self.size:  # it may have no address, which NumPy before 2.3 takes for a wrong one
             return np.empty(0, np.uint8)
         if not self.address:
-            what = f"nothing has written the {self.size} bytes of {self.tensor_type}: they have no memory"
+            what = (
+                f"the buffer of {self.tensor_type} with {self.size} "
+                "bytes has no memory, because no run has written it"
+            )
             raise LiteRtError(Status.RUNTIME_FAILURE, what)
         return np.asarray(self)

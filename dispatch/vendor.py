@@ -1,4 +1,4 @@
-"""Calls of a vendor's table: each error of the vendor names the vendor and the call."""
+"""Calls functions of a vendor's dispatch table, and adds the vendor and the function to each error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ASYNC_FUNCTIONS = ("attach_input_event", "invoke_async")
 
 
 class Vendor:
-    """A vendor's table, with the functions that the host calls it through."""
+    """A vendor's dispatch table; the host calls the table's functions through this object."""
 
     __slots__ = ("dispatch",)
 
@@ -30,11 +30,11 @@ class Vendor:
         self.dispatch = dispatch
 
     def call(self, function: str, *args: Any, detail: str = "") -> Any:
-        """Calls a function of the table or its asynchronous part; `detail` is text for messages.
+        """Calls a function of the table or of its asynchronous part; messages show `detail` after the function.
 
         Raises:
-          LiteRtError: The vendor's LiteRtError with its status; RUNTIME_FAILURE for any other exception.
-            KeyboardInterrupt and SystemExit pass unchanged, because a signal handler may raise them anywhere.
+          LiteRtError: The vendor's LiteRtError, with its status; any other exception becomes RUNTIME_FAILURE.
+            KeyboardInterrupt and SystemExit are raised unchanged, because signal handlers can raise them anywhere.
         """
         part: object = self.dispatch
         if function in _ASYNC_FUNCTIONS:
@@ -50,7 +50,7 @@ class Vendor:
                 raise
 
     def bind(self, function: str, *first: Any, detail: str = "") -> Callable[..., Any]:
-        """Returns `call` with its first arguments bound, which saves the lookup of the name in each run."""
+        """Returns a function that calls a table's function with fixed first arguments, which saves time."""
         target = getattr(self.dispatch, function)
 
         def call(*args: Any) -> Any:
@@ -65,7 +65,7 @@ class Vendor:
         return call
 
     def create(self, function: str, *args: Any, detail: str = "") -> Any:
-        """Calls a function that creates an object for the host; raises an error if the function returns None."""
+        """Calls a function that must return a new object; raises an error if the function returns None."""
         created = self.call(function, *args, detail=detail)
         if created is None:
             raise self.nonsense(
@@ -74,7 +74,7 @@ class Vendor:
         return created
 
     def start(self, context: Any, function_name: str, num_outputs: int) -> Sequence[Event]:
-        """Starts an asynchronous run; raises an error unless the vendor returns one event for each output."""
+        """Starts an asynchronous run; raises an error if the vendor does not return one event for each output."""
         detail = f" of '{function_name}'"
         events = self.call("invoke_async", context, detail=detail)
         if (
@@ -96,13 +96,13 @@ class Vendor:
 
 
 def clean_up(steps: Iterable[Callable[[], object]]) -> None:
-    """Runs all steps, and logs the error of a step instead of stopping there."""
+    """Runs all clean-up steps; if a step raises an error, logs the error and continues."""
     interrupt: BaseException | None = None
     for step in steps:
         try:
             step()
         except Exception as error:
-            _LOG.error("While cleaning up: %s", error)
+            _LOG.error("error while cleaning up: %s", error)
         except BaseException as error:  # Ctrl-C: release first, then stop
             interrupt = interrupt or error
     if interrupt is not None:
@@ -130,9 +130,10 @@ def initialize_once(
     environment_options: EnvironmentOptions,
     options: Mapping[str, str],
 ) -> None:
-    """Checks and initializes a table, once in a process.
+    """Checks a dispatch table's compatibility and initializes the table, once in a process.
 
-    Other threads wait until the initialization ends. After an error, the next thread tries again.
+    Other threads wait until the initialization has ended. If the initialization fails, the next thread tries it
+    again.
     """
     with _tables_lock:
         table = _tables.get(id(dispatch)) or _tables.setdefault(id(dispatch), _Table(dispatch))

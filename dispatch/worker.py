@@ -1,4 +1,4 @@
-"""A thread that runs jobs in the order of their arrival; the thread starts with the first job."""
+"""A thread that runs jobs in the order in which they were added; the first job starts the thread."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _Result = TypeVar("_Result")
 
 
 class Worker:
-    """Runs jobs in a thread of its own, so that the owner need not wait; any thread may add jobs."""
+    """Runs jobs in a separate thread, so that the owner need not wait; jobs can be added from any thread."""
 
     __slots__ = ("_executor", "_lock", "_name", "_thread_id")
 
     def __init__(self, name: str) -> None:
-        """Sets the name of the thread, for debuggers."""
+        """Stores the name for the thread, which debuggers show."""
         self._name = name
         self._lock = threading.Lock()
         self._executor: ThreadPoolExecutor | None = None
@@ -55,7 +55,7 @@ class Worker:
         return ended
 
     def close(self, *, must_wait: bool = True) -> None:
-        """Ends the thread after all jobs, and waits for its end unless the thread itself calls this method."""
+        """Ends the thread after all jobs; waits for its end, except if the thread itself calls this method."""
         with self._lock:
             executor, self._executor = self._executor, None
         if executor is not None:

@@ -1,4 +1,4 @@
-"""Reads arrays for a model's inputs from files, makes random ones, and writes arrays of outputs to files."""
+"""Reads arrays for a model's inputs from files, makes random arrays, and writes a model's outputs to files."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 INPUT = Flag(
     "input",
     (),
-    "A file with the data of an input, as [input=]file: a .npy, .npz or picture. The input is "
-    "given by name or index; by default the file is for the next input. Inputs without a file "
-    "get random data. May be repeated.",
+    "A file with the data of an input, as [input=]file: a .npy file, .npz file or picture. Give "
+    "the input by name or index; without input=, the file is for the next input. Inputs without "
+    "a file get random data. May be repeated.",
     is_repeated=True,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """An input or output as the runtime describes it.
+    """Name, element type, shape and index of an input or output.
 
     Attributes:
-      dtype: NumPy's name of the element type.
-      index: Index among all inputs or all outputs of the model.
+      dtype: Name of the element type in NumPy.
+      index: Index among all inputs, or among all outputs, of the signature.
     """
 
     name: str
@@ -63,7 +63,7 @@ def array_text(array: Array) -> str:
 
 @dataclass(frozen=True, slots=True)
 class InputArray:
-    """The value of an input, and its origin: a path, or `random`."""
+    """The value of an input, and where the value comes from: a file's path, or `random`."""
 
     value: Array
     origin: str
@@ -72,13 +72,14 @@ class InputArray:
 def read_inputs(
     texts: Sequence[str], specs: Sequence[TensorSpec], value_range: Range
 ) -> dict[str, InputArray]:
-    """Reads inputs from files; the result has no entries for inputs without a file.
+    """Reads the values of inputs from files; inputs without a file are missing in the result.
 
     Args:
-      texts: `[input=]file`, an input by name or index; without one it is the next that has none. A .npz
-        without one gives every input that it has a key for: its name, `in<index>` or `arr_<index>`.
+      texts: Arguments `[input=]file`, with the input's name or index. Without `input=`, a file is for the next
+        input without a value; a .npz file is for all inputs for which it has a key, which is the input's name,
+        `in<index>` or `arr_<index>`.
       specs: Specifications of all inputs.
-      value_range: Numbers that stand for black and white in a picture for a float input.
+      value_range: For pictures as float inputs, the numbers for black and for white.
     """
     found: dict[str, InputArray] = {}
     for text in texts:
@@ -87,7 +88,9 @@ def read_inputs(
             new = find_arrays(path, specs, "in")
             if not new:
                 names = ", ".join(s.name for s in specs)
-                raise bad_input(path, f"no array in it is for an input; those are {names}")
+                raise bad_input(
+                    path, f"no array in the file has the name of an input; the inputs are {names}"
+                )
         else:
             spec = spec or next((s for s in specs if s.name not in found), None)
             if spec is None:
@@ -107,18 +110,18 @@ def complete_inputs(
     ranges: Mapping[str, Range],
     value_range: Range = (0.0, 1.0),
 ) -> dict[str, InputArray]:
-    """Adds random values for inputs without a value; the same seed gives the same values.
+    """Adds random values for all inputs without a value; the same seed always gives the same values.
 
     Args:
-      given: Values of inputs, by the inputs' names.
+      given: Given values of inputs, by input name.
       specs: Specifications of all inputs.
       seed: Seed for the random numbers.
-      ranges: Least and greatest number for inputs, by the inputs' names. Others have integers of 8 bits of any
-        value, and larger ones from 0 to 99.
-      value_range: Range of floats for inputs without an entry in `ranges`.
+      ranges: Smallest and largest random number for inputs, by input name. Without an entry, 8-bit integers have
+        any value, and larger integers are from 0 to 99.
+      value_range: Range of random floats for inputs without an entry in `ranges`.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if a range exceeds the input's type.
+      LiteRtError: INVALID_ARGUMENT, if a range has numbers that the input's element type cannot represent.
     """
     return {
         spec.name: given.get(spec.name)
@@ -138,17 +141,19 @@ def _random(spec: TensorSpec, seed: int, limits: Range | None, value_range: Rang
     least, most = (0, 1) if dtype.kind == "b" else (integers.min, integers.max)
     low, high = limits or ((least, most) if dtype.itemsize == 1 else (0, 99))
     if low < least or high > most:
-        what = f"the range {low} to {high} of input '{spec.name}', which is {spec}"
-        raise LiteRtError(Status.INVALID_ARGUMENT, what, hint=f"Stay within {least} to {most}.")
+        what = f"input '{spec.name}' cannot have random numbers from {low} to {high}: its type is {spec}"
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, what, hint=f"Give a range within {least} to {most}."
+        )
     ends = int(low), int(high)
     value = generator.integers(*ends, spec.shape, integers.dtype, endpoint=True)
     return np.asarray(value, dtype)
 
 
 def find_arrays(path: str, specs: Sequence[TensorSpec], prefix: str) -> dict[str, Array]:
-    """Returns the arrays of a .npz file for tensors.
+    """Returns the arrays of a .npz file that belong to tensors, by tensor name.
 
-    A key is a tensor's name, or `in0` or `out0`, depending on the prefix.
+    A key in the file is a tensor's name, or `arr_` or the prefix with the tensor's index, such as `in0`.
     """
     found: dict[str, str] = {}
 
@@ -165,22 +170,25 @@ def find_arrays(path: str, specs: Sequence[TensorSpec], prefix: str) -> dict[str
 
 
 def read_named_arrays(path: str, choose: Choose = list) -> dict[str, Array]:
-    """Returns the arrays of a .npz file by their names; if `choose` is given, only the arrays that it picks.
+    """Returns the arrays of a .npz file by name; if `choose` is given, only the arrays that `choose` selects.
 
     Raises:
-      LiteRtError: NOT_FOUND, if the file is missing; INVALID_ARGUMENT, if the file is no .npz file or needs
-        pickle.
+      LiteRtError: NOT_FOUND, if the file does not exist; INVALID_ARGUMENT, if the file is not a .npz file, or can
+        be read only with pickle.
     """
     arrays = read_arrays(path, choose)
     if not isinstance(arrays, dict):
-        raise bad_input(path, "one array, not a .npz of named ones")
+        raise bad_input(
+            path, "the file contains one array, but a .npz file with named arrays is needed"
+        )
     return arrays
 
 
 def split_target(text: str, specs: Sequence[TensorSpec]) -> tuple[TensorSpec | None, str]:
-    """Splits `[tensor=]file`.
+    """Splits an argument `[tensor=]file` into the tensor, if it is given, and the file name.
 
-    The text before a `=` may be a tensor's name or index, or a part of the file's name.
+    If no tensor has
+    the name or index before a `=`, the `=` is part of the file name.
     """
     for place in (i for i, character in enumerate(text) if character == "="):
         spec = find_spec(text[:place], specs)
@@ -192,15 +200,19 @@ def split_target(text: str, specs: Sequence[TensorSpec]) -> tuple[TensorSpec | N
 
 
 def find_spec(target: str, specs: Sequence[TensorSpec]) -> TensorSpec | None:
-    """Returns the tensor with a name or index."""
+    """Returns the tensor with a given name or index; None if there is no such tensor."""
     return next((spec for spec in specs if target in (spec.name, str(spec.index))), None)
 
 
 def no_such_tensor(target: str, specs: Sequence[TensorSpec], text: str) -> LiteRtError:
-    """Returns the error for an argument (`text`) that names no tensor; the error lists the tensors."""
+    """Returns the error for an argument (`text`) with an unknown tensor; the error lists all tensors."""
     names = ", ".join(f"{spec.index} ({spec.name})" for spec in specs)
-    hint = f"Name one by index or name: {names}." if names else "It has none."
-    what = f"'{target}' is no tensor of this model"
+    hint = (
+        f"Give the index or name of a tensor: {names}."
+        if names
+        else "The model has no such tensors."
+    )
+    what = f"'{target}' is not the name or index of a tensor of this model"
     return LiteRtError(Status.INVALID_ARGUMENT, what, text, hint)
 
 
@@ -210,7 +222,9 @@ def _read_one(path: str, spec: TensorSpec, value_range: Range) -> Array:
 
     def choose(names: Sequence[str]) -> Sequence[str]:
         if len(names) != 1 and spec.name not in names:
-            raise bad_input(path, f"{len(names)} arrays, none of them named '{spec.name}'")
+            raise bad_input(
+                path, f"the file contains {len(names)} arrays, but no array named '{spec.name}'"
+            )
         return [spec.name] if spec.name in names else names
 
     loaded = read_arrays(path, choose)
@@ -232,18 +246,18 @@ def _dtype(spec: TensorSpec) -> np.dtype[Any]:
 def _given_twice(path: str, found: Mapping[str, InputArray]) -> LiteRtError:
     given = ", ".join(f"input '{name}' has {array.origin}" for name, array in found.items())
     what = f"{given} already" if given else "the model has no inputs"
-    return LiteRtError(Status.INVALID_ARGUMENT, what, path, "Give each input one file.")
+    return LiteRtError(Status.INVALID_ARGUMENT, what, path, "Give only one file for each input.")
 
 
 _SUFFIXES = (".npy", ".npz", ".png")
 
 
 def plan_outputs(texts: Sequence[str], specs: Sequence[TensorSpec]) -> list[tuple[str, list[str]]]:
-    """Plans the output files before the model runs: returns paths, each with the names of its outputs.
+    """Returns the paths of the output files, each with the names of the outputs to write, before the model runs.
 
     Args:
-      texts: `[output=]file`, an output by name or index; without one a .npz takes all of them, and another file
-        the next that has none.
+      texts: Arguments `[output=]file`, with the output's name or index. Without `output=`, a .npz file is for all
+        outputs, and another file for the next output without a file.
       specs: Specifications of all outputs.
     """
     from litert.model.atomic_file import check_place  # here: --help must not wait for it
@@ -252,7 +266,7 @@ def plan_outputs(texts: Sequence[str], specs: Sequence[TensorSpec]) -> list[tupl
     for text in texts:
         spec, path = split_target(text, specs)
         if not path.lower().endswith(_SUFFIXES):
-            what = "outputs are written to .npy, .npz and .png files"
+            what = "the output file must be a .npy, .npz or .png file"
             raise LiteRtError(Status.INVALID_ARGUMENT, what, path)
         check_place(path)
         if spec is not None:
@@ -263,7 +277,7 @@ def plan_outputs(texts: Sequence[str], specs: Sequence[TensorSpec]) -> list[tupl
             taken = {name for _, names in plan for name in names}
             names = [s.name for s in specs if s.name not in taken][:1]
             if not names:
-                what = f"all {len(specs)} outputs have a file already"
+                what = f"all {len(specs)} outputs already have a file"
                 raise LiteRtError(Status.INVALID_ARGUMENT, what, path)
         plan.append((path, names))
     return plan
@@ -275,9 +289,9 @@ def write_outputs(
     value_range: Range,
     sources: Sequence[str],
 ) -> None:
-    """Writes files of outputs, each completely or not at all.
+    """Writes outputs to files; each file is written completely or not at all.
 
-    Refuses to replace a source file (`[tensor=]file`).
+    If an output file is also a source file (`[tensor=]file`), raises an error.
     """
     files = [file for source in sources for file in file_names(source)]
     for path, names in plan:
@@ -299,7 +313,7 @@ def _write(path: str, arrays: Mapping[str, Array], value_range: Range, file: Bin
 
 
 def write_npz(arrays: Mapping[str, Array], file: BinaryIO) -> None:
-    """Writes a .npz of arrays of any names: `numpy.savez` takes some for arguments of its own, such as `file`."""
+    """Writes arrays with any names to a .npz file; `numpy.savez` does not support all names, such as `file`."""
     import numpy as np
 
     with zipfile.ZipFile(file, "w") as entries:

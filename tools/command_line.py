@@ -1,4 +1,4 @@
-"""Flags and arguments of commands: absl's flags from declarations, parsed command lines, and help."""
+"""Defines absl flags from declarations, parses command lines, and makes the help of flags."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ PAGE = (
     Flag(
         "html",
         "",
-        "HTML file to write the report to, in addition: a page for browsers with "
-        "graph, tables, time line and memory.",
+        "Also write the report to this HTML file, as a page with the graph, tables, a time line "
+        "and the memory.",
     ),
     Flag(
         "model_explorer",
         "",
-        "File to write the graph to, in addition, for Google's Model Explorer. Its node "
-        "data goes to a second file beside the first.",
+        "Also write the graph to this file, for Google's Model Explorer. The data of the nodes "
+        "goes to a second file in the same folder.",
     ),
 )
-"""Flags for pages that a command writes in addition to its report."""
+"""Flags for further files that a command writes in addition to its report."""
 
 SEED = Flag("seed", 0, "Seed for the random inputs.", least=0)
 DISPATCH_LIBRARY_PATH = Flag(
     "dispatch_library_path",
     "",
-    "Folder with vendors' dispatch tables or dispatch libraries, in addition to the installed "
-    "ones.",
+    "Folder that is searched for vendors' dispatch tables and dispatch libraries, in addition to "
+    "the installed packages.",
 )
 
 VERSION = Flag("version", False, "Show the version and exit.")
@@ -65,7 +65,7 @@ _LONGEST_S = 1e7  # four months, and no more than a timer takes
 
 
 def make_flags(flags: Iterable[Flag]) -> FlagValues:
-    """Returns absl's flags, before a command line is parsed. Flags may follow arguments."""
+    """Returns absl flags for declarations, before a command line is parsed. Flags may follow arguments."""
     import absl.flags  # here: the list of commands needs no flags
 
     values = absl.flags.FlagValues()  # type: ignore[no-untyped-call]
@@ -79,10 +79,10 @@ def begin(flags: FlagValues, command_line: Sequence[str], hint: str, known_only:
     """Parses a command line into flags, and sets up the log and the progress bar.
 
     Args:
-      flags: Flags, before a command line is parsed.
-      command_line: The command line, which begins with the program's name.
-      hint: Hint of the error for a wrong command line.
-      known_only: Whether the result includes unknown flags.
+      flags: Flags from `make_flags`, which get the values of the command line.
+      command_line: Words of the command line, beginning with the program's name.
+      hint: Hint for the error if the command line is wrong.
+      known_only: Whether unknown flags are returned with the arguments; otherwise, an unknown flag is an error.
 
     Returns:
       The arguments.
@@ -180,18 +180,18 @@ def _value_error(said: str, flags: FlagValues, hint: str) -> LiteRtError:
     choices = getattr(flags[name].parser, "enum_values", None)
     if choices:
         near = closest_name(value, choices)
-        listed = f"The values are {', '.join(filter(None, choices))}."
+        listed = f"Allowed values: {', '.join(filter(None, choices))}."
         question = f"Did you mean --{name}={near}? " if near else ""
-        return usage_error(f"--{name} has no value '{value}'", f"{question}{listed}")
+        return usage_error(f"--{name} has the unknown value '{value}'", f"{question}{listed}")
     if flags[name].boolean:
-        reason = "the flag takes true or false, or no value"
+        reason = "the flag needs the value true or false, or no value"
     elif reason.startswith(("invalid literal", "could not convert")):
-        reason = f"the flag takes {flags[name].parser.syntactic_help}"
+        reason = f"the flag needs {flags[name].parser.syntactic_help}"
     return usage_error(f"{given}: {reason}", hint)
 
 
 def given_arguments(values: FlagValues, flags: Iterable[Flag]) -> list[str]:
-    """Returns the given flags among some flags, as arguments for another command line."""
+    """Returns those of some flags that the command line sets, as arguments for another command line."""
     arguments: list[str] = []
     for flag in flags:
         given = values[flag.name]
@@ -203,7 +203,7 @@ def given_arguments(values: FlagValues, flags: Iterable[Flag]) -> list[str]:
 
 
 def split_arguments(rest: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Splits arguments into positional arguments, and flags that are not the command's own.
+    """Splits arguments into positional arguments, and flags that the command itself does not have.
 
     All words after `--` are positional.
     """
@@ -220,9 +220,9 @@ def split_arguments(rest: Sequence[str]) -> tuple[list[str], list[str]]:
 def read_vendor_options(
     values: FlagValues, unknown: Sequence[str], manufacturer: str
 ) -> Mapping[str, str]:
-    """Returns the options of a vendor, by name, from unknown flags.
+    """Reads the options of a vendor, by name, from flags that the command itself does not have.
 
-    Raises an error for a flag of another name.
+    If a flag does not begin with the vendor's name, raises an error.
     """
     # Here, since --help must not wait for it.
     from litert.core.vendor_names import is_option_of
@@ -231,7 +231,10 @@ def read_vendor_options(
     for flag in unknown:
         name, _, value = flag.lstrip("-").partition("=")
         if not is_option_of(manufacturer, name):
-            hint = f"Options of '{manufacturer}' begin with its name; --help lists the other flags."
+            hint = (
+                f"Options of vendor '{manufacturer}' begin with the "
+                "vendor's name; --help lists all other flags."
+            )
             prefix, _, rest = name.partition("_")
             if closest_name(prefix, [manufacturer]):
                 hint = f"Did you mean --{manufacturer.lower()}_{rest}?"
@@ -243,7 +246,7 @@ def read_vendor_options(
 
 
 def describe_flags(flags: FlagValues) -> list[str]:
-    """Returns the lines of help for flags."""
+    """Returns the help of flags, as lines of text."""
     lines: list[str] = []
     for name in flags:
         flag = flags[name]

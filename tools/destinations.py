@@ -1,4 +1,4 @@
-"""Destinations of output: files that appear when they are complete, folders, streams, or nothing."""
+"""Writes output to files, folders or standard streams; a file is replaced only when the new file is complete."""
 
 from __future__ import annotations
 
@@ -22,26 +22,28 @@ STDOUT, STDERR, NOWHERE = "-", "--", "none"
 def check_messages(
     path: str, others: Iterable[str], flag: str = "err", what: str = "the report"
 ) -> None:
-    """Raises an error if a report cannot be written to a place, or would replace another file.
+    """Raises an error if a report cannot be written to a path, or would replace one of some files.
 
     Args:
-      path: Place of the report.
-      others: Files that the report must not replace, as paths or `[tensor=]file`; "" stands for no file.
-      flag: Name of the flag for the place.
-      what: The thing that is written, for the message.
+      path: Path of the report file, or a standard stream.
+      others: Files that the report must not replace, as paths or as `[tensor=]file`; "" is ignored.
+      flag: Name of the flag that sets the path, for the message.
+      what: What is written, for the message.
     """
     if path in ("", STDOUT, STDERR, NOWHERE):
         return
     for other in (name for text in others for name in file_names(text)):
         if os.path.realpath(other) == os.path.realpath(path):
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, f"{what} would replace {other}", f"--{flag}={path}"
+                Status.INVALID_ARGUMENT,
+                f"{what} would replace {other}",
+                f"--{flag}={path}",
             )
     folder = os.path.dirname(path) or os.curdir
     if not os.path.isdir(folder):
-        problem = "its folder does not exist"
+        problem = "the folder of the file does not exist"
     elif os.path.isdir(path):
-        problem = "it is a folder"
+        problem = "the path is a folder"
     elif os.access(folder if _is_replaced(path) else path, os.W_OK):
         return
     else:
@@ -52,14 +54,14 @@ def check_messages(
 
 
 def file_names(text: str) -> Iterator[str]:
-    """Returns the files that `[tensor=]file` may mean, since names of tensors and of files may contain a `=`."""
+    """Yields all file names that `[tensor=]file` can mean, because names of tensors and files can contain `=`."""
     while text:
         yield text
         _, _, text = text.partition("=")
 
 
 def print_to(place: str, text: str) -> None:
-    """Prints a text to a standard stream or a file, or drops the text."""
+    """Prints a text to a standard stream or to a file; for `none`, prints nothing."""
     standard = {STDOUT: sys.stdout, STDERR: sys.stderr}
     if place in standard:
         print_text(text, standard[place])
@@ -83,7 +85,7 @@ def _is_replaced(place: str) -> bool:
 
 @contextmanager
 def writes(paths: Iterable[str]) -> Iterator[None]:
-    """Makes the message of Ctrl-C in the block say which of the given files were written."""
+    """If Ctrl-C ends the `with` block, the message says which of the given files were written."""
     before = {path: _state(path) for path in paths if path}
 
     def sentence() -> str:
@@ -111,11 +113,11 @@ def _outcome(before: tuple[int, ...], now: tuple[int, ...]) -> str:
 
 @contextmanager
 def open_output(output: str) -> Iterator[str]:
-    """Provides a path to write to.
+    """Yields the path of a file to write.
 
-    For a standard stream, a temporary file, which is copied to the stream at the end.
+    If the output is a standard stream, the path is a temporary file, which is copied to the stream at the end.
 
-    Text that extensions and vendors print meanwhile goes to standard error, not into the model.
+    Text that extensions and vendors print in the `with` block goes to standard error, not into the model.
     """
     if output not in (STDOUT, STDERR):
         path = "" if output == NOWHERE else output
@@ -139,10 +141,11 @@ def open_output(output: str) -> Iterator[str]:
 
 
 def write_file(path: str, write: Callable[[BinaryIO], object], sources: Iterable[str] = ()) -> None:
-    """Writes a file by a function; an old file stays until the new file is complete.
+    """Lets a function write a file; an existing file is replaced only when the new file is complete.
 
     Raises:
-      LiteRtError: FILE_IO; INVALID_ARGUMENT, if the output is one of the sources or no regular file.
+      LiteRtError: FILE_IO, if the file cannot be written; INVALID_ARGUMENT, if the output is one of the sources or
+        not a regular file.
     """
     target = os.path.realpath(path)
     for source in sources:
@@ -166,10 +169,11 @@ def write_file(path: str, write: Callable[[BinaryIO], object], sources: Iterable
 
 
 def check_new_files(folder: str, names: Iterable[str], flag: str) -> None:
-    """Raises an error if files with these names cannot be written to a folder.
+    """Raises an error if new files with the given names cannot be written to a folder.
 
     Raises:
-      LiteRtError: ALREADY_EXISTS; NOT_FOUND, if the parent folder does not exist; FILE_IO.
+      LiteRtError: ALREADY_EXISTS, if one of the files exists; NOT_FOUND, if the parent folder does not exist;
+        FILE_IO, if the folder cannot be written.
     """
     from litert.model.atomic_file import check_place  # here: --help must not wait for it
 
@@ -178,12 +182,12 @@ def check_new_files(folder: str, names: Iterable[str], flag: str) -> None:
         if os.path.lexists(path):
             raise LiteRtError(
                 Status.ALREADY_EXISTS,
-                "the file exists already",
+                "the file already exists",
                 path,
                 f"Name another folder with {flag}, or remove the file.",
             )
     place = folder if os.path.lexists(folder) else os.path.dirname(folder.rstrip(os.sep)) or "."
-    problem = "it is no folder" if not os.path.isdir(place) else "permission denied"
+    problem = "the path is not a folder" if not os.path.isdir(place) else "permission denied"
     if not os.path.isdir(place) or not os.access(place, os.W_OK):
         what = f"cannot write files to the folder: {problem}"
         raise LiteRtError(Status.FILE_IO, what, folder, f"Name another folder with {flag}.")
@@ -194,12 +198,12 @@ def write_new_files(
 ) -> list[str]:
     """Writes files to a folder, which is created together with its subfolders; returns the paths of the files.
 
-    A new folder appears when it is complete.
+    A new folder appears only when all of its files are written.
 
     Args:
       folder: Folder for the files.
-      files: For each path in the folder, a text, or a function that writes the file.
-      flag: Name of the flag for the folder.
+      files: For each path relative to the folder, the text of the file, or a function that writes the file.
+      flag: Name of the flag that sets the folder, for messages.
 
     Raises:
       LiteRtError: The same errors as `check_new_files`. After an error, none of the files exists.
@@ -256,9 +260,9 @@ def _write_text(text: str, file: BinaryIO) -> None:
 
 
 def open_stream(output: str) -> TextIO:
-    """Returns the standard stream for an output; FILE_IO, if the stream is closed."""
+    """Returns the standard stream for an output; raises FILE_IO if the stream is closed."""
     stream = sys.stdout if output == STDOUT else sys.stderr
     if is_closed(stream):
-        what = "the output goes to a standard stream that is closed"
-        raise LiteRtError(Status.FILE_IO, what, output, "Name an output file.")
+        what = "the standard stream for the output is closed"
+        raise LiteRtError(Status.FILE_IO, what, output, "Give an output file.")
     return stream

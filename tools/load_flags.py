@@ -1,4 +1,4 @@
-"""Flags for the load and the run of a model, and for its compilation if it is not compiled."""
+"""Flags for commands that load and run a model, and compile the model if it is not compiled."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _TELLING_OF_DUMPS = "litert.model.kernel_files"
 _ACCELERATOR = Flag(
     "accelerator",
     ("npu", "cpu"),
-    "Devices that the model may use: npu, cpu or npu,cpu. With npu alone, a model with ops on "
-    "the CPU is an error. Ops that were compiled for the NPU always run on the NPU.",
+    "Devices that the model may use: npu, cpu or npu,cpu. With npu alone, a model with ops "
+    "for the CPU is an error. NPU calls of a compiled model always run on the NPU.",
 )
 RUN_FLAGS = (
     Flag(
         "signature",
         "",
-        ("Key of the signature to run. By default the model's first signature runs."),
+        "Key of the signature to run. The default is the model's first signature.",
     ),
     Flag(
         "threads",
@@ -62,14 +62,14 @@ RUN_FLAGS = (
     Flag(
         "isolate",
         False,
-        "Run the NPU's driver in its own process. A crash or hang of a kernel then only makes "
-        "the run fail.",
+        "Run the NPU's driver in its own process. If a kernel then crashes or hangs, only the "
+        "run fails.",
     ),
     Flag(
         "sandbox",
         "",
-        "Whether the driver's own process runs in a sandbox, where kernels cannot read files: "
-        "require, try or off. The default is the value of the environment variable "
+        "Whether the driver's own process (--isolate) runs in a sandbox, where kernels cannot "
+        "read files: require, try or off. The default is the value of the environment variable "
         "LITERT_NPU_SANDBOX, or try.",
     ),
     Flag(
@@ -91,12 +91,12 @@ RUN_FLAGS = (
     Flag(
         "device_memory",
         0,
-        "Memory limit of the driver's own process (--isolate), for its data and for tensors "
-        "each, in MiB. 0 means half of the machine's memory.",
+        "Memory limit of the driver's own process (--isolate), in MiB. The limit applies "
+        "separately to data and to tensors. 0 means half of the machine's memory.",
         least=0,
     ),
 )
-"""Flags for the run of a model, independent of its load and its compilation."""
+"""Flags that affect the runs of a model and the NPU's driver, but not the compilation."""
 
 LOAD_FLAGS = (
     *RUN_FLAGS[:2],
@@ -107,7 +107,8 @@ LOAD_FLAGS = (
     Flag(
         "cache_folder",
         "",
-        "Folder that keeps models compiled at load for the next load. The folder is created if "
+        "Folder in which models that are compiled while they are loaded are stored for the next "
+        "load. The folder is created if "
         "it is missing.",
     ),
     _DUMPS["dump_kernels"],
@@ -119,12 +120,12 @@ LOAD_FLAGS = (
 
 @dataclass(frozen=True, slots=True)
 class LoadChoice:
-    """The signature to run, and the options for the load.
+    """The signature to run, and the options for loading the model.
 
     Attributes:
       signature: Key of the signature to run; "" for the model's first signature.
-      options: Options for the load of the model.
-      environment: Folders of plugins, of dispatch tables, and of the cache of compiled models.
+      options: Options for loading the model.
+      environment: Folders with compiler plugins, with dispatch tables, and for the cache of compiled models.
     """
 
     signature: str = ""
@@ -137,15 +138,15 @@ class LoadChoice:
 
 
 def read_load_flags(flags: FlagValues, unknown: Sequence[str]) -> LoadChoice:
-    """Reads the choices of a command's own flags, and of unknown flags, which are options of vendors."""
+    """Reads a command's flags for loading and running a model; unknown flags count as options of the vendor."""
     options = read_run_options(flags)
     options.hardware_accelerators = _read_accelerators(flags.accelerator)
     options.dump_kernels = _read_dump_folder(flags)
     libs = [folder for folder in flags.libs if folder]
     if len(libs) > 1:
         raise usage_error(
-            f"--libs has {len(libs)} folders, but this command takes only one",
-            "Name the folder that contains them.",
+            f"--libs lists {len(libs)} folders, but this command takes only one folder",
+            "Give one folder that contains these folders.",
         )
     if _asks_to_compile(flags, unknown):
         _read_compiler_flags(flags, unknown, options)
@@ -158,7 +159,7 @@ def read_load_flags(flags: FlagValues, unknown: Sequence[str]) -> LoadChoice:
 
 
 def read_run_options(flags: FlagValues) -> Options:
-    """Returns the options from `RUN_FLAGS` and `--allow_native_assets`."""
+    """Returns options with the values of `RUN_FLAGS` and of `--allow_native_assets`."""
     return Options(
         cpu_options=CpuOptions(num_threads=flags.threads),
         dispatch_options=_read_dispatch_options(flags.dispatch_option),
@@ -177,17 +178,18 @@ def _read_dispatch_options(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not name or not equals:
-            raise usage_error(f"--dispatch_option={text}", "Write it as name=value.")
+            raise usage_error(f"--dispatch_option={text}", "Write the option as name=value.")
         options[name] = value
     return options
 
 
 @contextmanager
 def open_model(path: str, choice: LoadChoice) -> Iterator[tuple[CompiledModel, str]]:
-    """Loads a model for the block, together with the key of the signature to run.
+    """Loads a model for a `with` block; yields the model and the key of the signature to run.
 
     Raises:
-      LiteRtError: NOT_FOUND, if the model does not have the signature; or an error of the load.
+      LiteRtError: NOT_FOUND, if the model does not have the chosen signature; any error that occurs while the
+        model is loaded.
     """
     from litert.compiled_model import CompiledModel
     from litert.environment import Environment
@@ -200,32 +202,35 @@ def open_model(path: str, choice: LoadChoice) -> Iterator[tuple[CompiledModel, s
 
 
 def choose_signature(chosen: str, keys: Sequence[str], path: str) -> str:
-    """Returns the key of the signature to run: the chosen key, or the first key.
+    """Returns the key of the signature to run: the chosen key, or by default the first key.
 
     Raises:
-      LiteRtError: NOT_FOUND, if the model at the path does not have the chosen signature.
+      LiteRtError: NOT_FOUND, if the model in the file does not have the chosen signature.
     """
     if chosen and chosen not in keys:
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"no signature '{chosen}'",
+            f"the model has no signature '{chosen}'",
             path,
-            did_you_mean(chosen, keys, f"Name one of {', '.join(keys) or 'none'}."),
+            did_you_mean(chosen, keys, f"Signatures of the model: {', '.join(keys) or 'none'}."),
         )
     if not keys:
-        raise LiteRtError(Status.NOT_FOUND, "the model has nothing to run", path)
+        raise LiteRtError(Status.NOT_FOUND, "the model has no signature that can run", path)
     return chosen or keys[0]
 
 
 def _read_accelerators(names: Sequence[str]) -> HardwareAccelerator:
-    hint = f"Name one or more of {', '.join(_ACCELERATORS)}."
+    hint = f"Give one or more of {', '.join(_ACCELERATORS)}."
     accelerators = HardwareAccelerator(0)
     for name in names:
         if name not in _ACCELERATORS:
-            raise usage_error(f"no accelerator '{name}'", did_you_mean(name, _ACCELERATORS, hint))
+            raise usage_error(
+                f"--accelerator has the unknown value '{name}'",
+                did_you_mean(name, _ACCELERATORS, hint),
+            )
         accelerators |= HardwareAccelerator[name.upper()]
     if not names:
-        raise usage_error("no accelerator", hint)
+        raise usage_error("--accelerator has no value", hint)
     return accelerators
 
 
@@ -233,7 +238,9 @@ def _read_dump_folder(flags: FlagValues) -> str:
     """Where kernels go; "" for nowhere."""
     folder: str = flags.dump_folder
     if flags.dump_kernels and not folder:
-        raise usage_error("--dump_kernels needs a folder", "Add --dump_folder=FOLDER.")
+        raise usage_error(
+            "--dump_kernels needs the flag --dump_folder", "Add --dump_folder=FOLDER."
+        )
     if folder and not flags.dump_kernels:
         raise usage_error(
             "--dump_folder has no effect without a flag that dumps something", "Add --dump_kernels."
@@ -251,7 +258,7 @@ def _read_compiler_flags(flags: FlagValues, unknown: Sequence[str], options: Opt
     """Adds what a model is compiled with that is not."""
     if "npu" not in flags.accelerator:
         raise usage_error(
-            "the command line has flags to compile for an NPU, but --accelerator excludes the NPU",
+            "the command line has flags for compilation, but --accelerator does not include npu",
             "Add npu to --accelerator.",
         )
     if unknown:
@@ -272,16 +279,19 @@ def _check_place(unknown: Sequence[str]) -> None:
         opposite = name.removeprefix("no")
         if name in flags or (opposite in flags and flags[opposite].boolean):
             raise usage_error(
-                f"no flag '{text}'", f"apply_plugin has --{name}: compile the model with that."
+                f"no flag '{text}'",
+                f"Only apply_plugin has the flag --{name}; "
+                "compile the model with apply_plugin first.",
             )
 
 
 @contextmanager
 def told_of_loading(path: str, options: Options) -> Iterator[None]:
-    """Reports compilations in the block, and written kernels, on standard error if flags ask for them.
+    """Prints messages about compilations and dumped kernels in the `with` block.
 
     Raises:
-      LiteRtError: ALREADY_EXISTS, if the model is compiled although the command line has flags for compilation.
+      LiteRtError: ALREADY_EXISTS, if the command line has flags for compilation, but the model is already
+        compiled.
     """
     with ExitStack() as stack:
         if options.dump_kernels:
@@ -301,8 +311,7 @@ def _check_uncompiled(path: str) -> None:
         if error.status is not Status.ALREADY_EXISTS:
             raise
         hint = (
-            "Leave out the flags for compilation, or name the model that the file was "
-            "compiled from."
+            "Remove the flags for compilation, or give the model from which the file was compiled."
         )
         raise LiteRtError(error.status, error.what, error.where, hint) from error
 

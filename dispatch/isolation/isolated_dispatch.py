@@ -1,11 +1,11 @@
-"""A dispatch table for one loaded model, whose device runs in a separate process.
+"""A dispatch table for one loaded model that runs the device in a separate process.
 
-The process may crash, hang or end in any call. Then the call fails, with an error that says what the device was
-doing. The next call starts a new process. The host keeps what was opened, registered and attached, and restores
-that state in the new process.
+If the process crashes, hangs or ends in a call, the call fails with an error that says what the device was doing.
+The next call starts a new process. The host records all contexts, registered buffers and attached buffers, and
+restores them in the new process.
 
-Tensors lie in memory that both processes share. The host starts a run with a number in shared memory and a signal,
-and the process answers with a signal. All other requests are JSON.
+Tensors are in memory that both processes share. To start a run, the host writes a number to shared memory and
+sends a signal; when the run has ended, the process sends a signal back. All other requests are sent as JSON.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ from litert.host.serving import RING
 
 _TARGET = "dispatch.isolation.served_table:serve_table"
 
-_AGAIN = "The next run opens the device again, in another process."
+_AGAIN = "The next run opens the device again in a new process."
 
 Kind = str
-"""The kind of a tensor of a call: `input` or `output`."""
+"""Whether a tensor of an NPU call is an `input` or an `output`."""
 
 
 @dataclass(eq=False)
 class IsolatedDevice:
-    """A device context, and everything that a new process needs to create the context again."""
+    """A device context, with all data that a new process needs to create the context again."""
 
     options: Mapping[str, str]
     assets: list[tuple[str, MemBuffer]] = field(default_factory=list)
@@ -66,7 +66,7 @@ class IsolatedDevice:
 
 @dataclass(eq=False)
 class IsolatedBuffer:
-    """A registered buffer, which the device context keeps alive."""
+    """A registered tensor buffer, which the device context keeps alive."""
 
     number: int
     buffer: TensorBuffer
@@ -74,12 +74,13 @@ class IsolatedBuffer:
 
 @dataclass(eq=False)
 class IsolatedCall:
-    """An invocation context, with everything that a new process needs to create the context again.
+    """An invocation context, with all data that a new process needs to create the context again.
 
     Attributes:
-      types: Tensor types of the last questions for requirements, by kind and index.
-      attached: The attached buffers, by kind and index.
-      has_run: Whether the call has run in the current process with the current shapes.
+      types: Tensor types for which the host last requested buffer requirements, by kind (`input` or `output`) and
+        index.
+      attached: Attached buffers, by kind (`input` or `output`) and index.
+      has_run: Whether the NPU call has already run in the current process with the current shapes.
     """
 
     number: int
@@ -97,7 +98,7 @@ class IsolatedCall:
 
 
 class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
-    """The dispatch table of a manufacturer in a separate process; the owner must close the table."""
+    """The dispatch table of a manufacturer, run in a separate process; the owner must close the table."""
 
     def __init__(
         self,
@@ -107,17 +108,17 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
         options: Mapping[str, str],
         limits: Limits,
     ) -> None:
-        """Starts the process without waiting until it is ready.
+        """Starts the separate process without waiting until it is ready.
 
         Args:
-          manufacturer: Manufacturer whose table the process loads.
-          library_path: Folder of dispatch tables, as for `find_dispatch`.
-          files: Descriptors of the files that contain byte code and assets; the files must stay open.
-          options: The vendor's options, which decide what its driver needs.
+          manufacturer: Name of the manufacturer; the process loads the manufacturer's dispatch table.
+          library_path: Folder with dispatch tables, as for `find_dispatch`.
+          files: File descriptors of the files that contain byte code and assets; the files must stay open.
+          options: The vendor's options, which are passed to the table's `sandbox_needs`.
           limits: Time and memory limits of the process.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if a sandbox is required, but the system has none.
+          LiteRtError: UNSUPPORTED, if a sandbox is required, but the system does not support sandboxes.
         """
         self.vendor_id = manufacturer  # until it says it itself
         self._files = tuple(dict.fromkeys(files))
@@ -147,7 +148,7 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
             raise
 
     def close(self) -> None:
-        """Ends the process."""
+        """Ends the separate process."""
         with self._lock:
             self._is_closed = True
             self._process.close()
@@ -449,7 +450,9 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
             self._receive(name, type_from_plain(plain), data)
         except BaseException as error:
             self._raised = error
-            raise LiteRtError(Status.CANCELLED, "the host wants no more tensors") from error
+            raise LiteRtError(
+                Status.CANCELLED, "the host has stopped the passing of intermediate tensors"
+            ) from error
 
 
 def _bytes_type(size: int) -> RankedTensorType:

@@ -1,4 +1,4 @@
-"""Limits of a device's process, and whether the process runs in a sandbox."""
+"""Time and memory limits of a device process, and whether the process runs in a sandbox."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from litert.host.sandbox import SandboxMode
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of one device process.
+    """Time and memory limits of one device process.
 
     Attributes:
-      build_timeout_s: Time limit in seconds for each function that opens, loads or builds something, and for the
-        first run of an NPU call.
-      call_timeout_s: Time limit in seconds for each other function, such as a run.
-      memory_bytes: Limit in bytes for the data of the process, and also for its tensors; 0 for half of the
-        machine's memory.
-      sandbox: Whether the process runs in a sandbox.
+      build_timeout_s: Time limit in seconds for each function call that opens, loads or builds something, and for
+        the first run of an NPU call.
+      call_timeout_s: Time limit in seconds for every other function call, such as a later run.
+      memory_bytes: Memory limit in bytes, which applies separately to the data of the process and to its tensors;
+        0 means half of the machine's memory.
+      sandbox: Whether the device process runs in a sandbox.
     """
 
     build_timeout_s: float
@@ -28,5 +28,5 @@ class Limits:
 
     @property
     def most_bytes(self) -> int:
-        """Returns `memory_bytes`, or half of the machine's memory if `memory_bytes` is 0."""
+        """The memory limit in bytes: `memory_bytes`, or half of the machine's memory if `memory_bytes` is 0."""
         return self.memory_bytes or half_of_memory()

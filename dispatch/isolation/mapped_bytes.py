@@ -1,4 +1,4 @@
-"""In a device process: maps files and memory whose descriptors the host has passed."""
+"""Maps files and shared memory in a device process; the host passes their file descriptors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from litert.core.machine_code import memory_calls
 from litert.core.mapped_files import map_file
 
 _GUARD = 64 << 10
-"""Number of protected bytes before and after a tensor: a kernel that accesses these bytes crashes."""
+"""Number of protected bytes before and after a tensor; a kernel that accesses a protected byte crashes."""
 
 _NONE, _READ_WRITE = 0, mmap.PROT_READ | mmap.PROT_WRITE
 _SHARED, _PRIVATE, _FIXED, _ANONYMOUS, _NORESERVE = 1, 2, 0x10, 0x20, 0x4000
@@ -21,14 +21,14 @@ _FAILED = ctypes.c_void_p(-1).value
 
 
 class MappedTensor:
-    """A part of the shared memory between protected bytes; unmapped after its last use.
+    """A tensor's part of the shared memory, between protected bytes; the part is unmapped after its last use.
 
     Attributes:
       address: Address of the first byte.
     """
 
     def __init__(self, fd: int, offset: int, size: int) -> None:
-        """Maps `size` bytes that start at `offset`, which is a multiple of the page size."""
+        """Maps `size` bytes of the shared memory from `offset`, which must be a multiple of the page size."""
         self._libc = memory_calls()
         pages = max(size, 1) + -max(size, 1) % mmap.PAGESIZE
         self._whole = pages + 2 * _GUARD
@@ -51,14 +51,14 @@ class MappedTensor:
 
 
 class MappedFiles:
-    """The files that contain byte code and assets, each mapped once."""
+    """The files that contain byte code and assets; each file is mapped once."""
 
     def __init__(self, memory_fd: int) -> None:
         self._memory_fd = memory_fd
         self._files: dict[int, MemBuffer] = {}
 
     def find(self, place: Sequence[int]) -> MemBuffer:
-        """Bytes at a place: `[fd, offset, size]`, where -1 is the shared memory."""
+        """Returns the bytes at `[fd, offset, size]`; an `fd` of -1 means the shared memory."""
         fd, offset, size = place
         if fd < 0:
             mapped: Any = b""

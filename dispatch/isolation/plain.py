@@ -1,4 +1,4 @@
-"""Conversion of the values that host and device process exchange to JSON values and back."""
+"""Converts the values that the host and the device process exchange to JSON values, and back."""
 
 from __future__ import annotations
 

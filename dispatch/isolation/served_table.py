@@ -1,4 +1,4 @@
-"""In a device process: calls a vendor's dispatch table to answer the host's requests."""
+"""Handles the host's requests in a device process: calls the functions of a vendor's dispatch table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from litert.core.version import ApiVersion
 from litert.host.serving import RING, Handlers, ask_host
 
 Slot = tuple[str, int]
-"""`input` or `output`, and its index."""
+"""An input or output of an NPU call: `input` or `output`, and the index."""
 
 
 @dataclass(eq=False)
@@ -72,7 +72,7 @@ class _Call:
 
 
 def serve_table(fd: int) -> Handlers:
-    """The handlers of the host's requests; `fd` is the descriptor of the shared memory's file."""
+    """Returns the handlers of the host's requests; `fd` is the file descriptor of the shared memory."""
     return _ServedTable(fd).handlers
 
 

@@ -1,4 +1,4 @@
-"""In a child process: loads a vendor's table, and enters a sandbox that gives the table what it needs."""
+"""Loads a vendor's dispatch table in a child process, and enters a sandbox."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ def load_table(
     folder: str,
     readable: Sequence[str],
 ) -> Dispatch[Any, Any] | None:
-    """Loads a dispatch table and enters the sandbox. The process must not have read any part of a model before.
+    """Loads a dispatch table and enters the sandbox; before this, the process must not read any part of a model.
 
     Args:
-      manufacturer: Manufacturer whose table the process loads; "" for no table.
-      library_path: Folder of dispatch tables, as for `find_dispatch`.
-      options: The vendor's options, which decide what its driver needs.
+      manufacturer: Name of the manufacturer; the process loads the manufacturer's dispatch table. "" loads no
+        table.
+      library_path: Folder with dispatch tables, as for `find_dispatch`.
+      options: The vendor's options, which are passed to the table's `sandbox_needs`.
       folder: Folder for temporary files; "" for a process without a sandbox.
-      readable: More files that the process may read.
+      readable: Paths of further files that the process may read.
     """
     if folder:
         os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a table that imports NumPy starts no threads

@@ -1,4 +1,4 @@
-"""A child process for a vendor's table: its sandbox, its questions to the host, and its current NPU call."""
+"""A child process that runs a vendor's dispatch table, in a sandbox if required."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from litert.host.serving import CALL_WORD, RUN_WORD, TASK_WORD
 
 
 class TableProcess:
-    """The child process, which can be started again after its end; the owner must close it.
+    """A child process for a dispatch table; it can be started again after its end, and the owner must close it.
 
     Attributes:
-      service: Sends requests to the process.
+      service: Service through which the host sends requests to the child process.
     """
 
     def __init__(
@@ -39,25 +39,25 @@ class TableProcess:
         is_watched: bool = False,
         describe: Callable[[str], str] = str,
     ) -> None:
-        """Starts the process without waiting until it is ready.
+        """Starts the child process without waiting until it is ready.
 
         Args:
-          target: Target of the service. Its handler `load` calls `load_table` with the arguments of the request,
-            and returns the table's `host_side`.
+          target: Target of the service: the function that returns the handlers in the child process. The handler
+            `load` must call `load_table` with the arguments of the request, and return the table's `host_side`.
           table: Manufacturer, library path, and the vendor's options.
-          limits: Time and memory limits of the process.
-          answers: Functions that answer the questions of the process, by question, except those for the table's
-            `host_side`.
-          subject: Name of the process in messages.
-          where: Value of `where` in errors.
-          shared: File descriptors that the process inherits under the same numbers.
-          readable: Paths of the files that the process may open.
-          is_watched: Whether this object limits the time of each run of an NPU call. Otherwise, the caller of the
-            run limits the time.
-          describe: Returns more details of a request outside of NPU calls, for messages.
+          limits: Time and memory limits of the child process.
+          answers: Functions that handle requests from the child process, by name of the request; all other
+            requests go to the table's `host_side`.
+          subject: Name of the child process in messages.
+          where: Value of the field `where` in errors.
+          shared: File descriptors that the child process inherits, with the same numbers.
+          readable: Paths of the files that the child process may open.
+          is_watched: Whether this object enforces the time limit of each run of an NPU call. If False, the code
+            that starts the run must enforce the time limit.
+          describe: Function that returns more details of a request for messages; not used for runs of NPU calls.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if a sandbox is required, but the system has none.
+          LiteRtError: UNSUPPORTED, if a sandbox is required, but the system does not support sandboxes.
         """
         self._target = target
         self._limits = limits
@@ -83,7 +83,7 @@ class TableProcess:
             raise
 
     def start(self) -> None:
-        """Starts the process, or a new one in place of a process that has ended."""
+        """Starts the child process, or starts a new child process if the previous process has ended."""
         self.service = service = Service(
             self._target,
             timeout_s=self._limits.call_timeout_s,
@@ -106,7 +106,7 @@ class TableProcess:
             raise
 
     def load(self) -> None:
-        """Waits until the process has loaded the table and entered its sandbox."""
+        """Waits until the child process has loaded the dispatch table and entered its sandbox."""
         # Nothing of the model is read there before its answer, which is to be trusted, therefore.
         host_side = self.service.ask("load", self._request, self._limits.build_timeout_s)
         self._host_side = load_function(host_side) if host_side else None
@@ -122,7 +122,10 @@ class TableProcess:
             if question in self._answers:
                 return self._answers[question](argument)
             if self._host_side is None:
-                raise LiteRtError(Status.UNSUPPORTED, f"nobody answers '{question}' here")
+                raise LiteRtError(
+                    Status.UNSUPPORTED,
+                    f"the host has no function that handles the request '{question}'",
+                )
             return self._host_side(self._options, question, argument)
         finally:
             self._seen_s += time.monotonic() - start_s
@@ -142,7 +145,7 @@ class TableProcess:
         tasks = tasks if not task else tasks[task - 1 : task]
         if len(tasks) == 1:
             return f"{what}, {tasks[0]}"
-        return f"{what}, one of {'; '.join(tasks)}" if tasks else what
+        return f"{what}, in one of these tasks: {'; '.join(tasks)}" if tasks else what
 
     def _find_limit(self) -> tuple[float, float]:
         """The seconds that are left for the run of an NPU call that it is at, and how many it may take."""

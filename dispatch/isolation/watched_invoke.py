@@ -1,4 +1,4 @@
-"""In a child process with a vendor's table: writes the current NPU call to a page shared with the host."""
+"""Writes the current NPU call and task of a child process to a page of memory shared with the host."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from litert.host.serving import (
 )
 
 MOST_CALLS = 1 << 14
-"""Number of NPU calls whose tasks the host keeps; a later call takes the number of an old one."""
+"""Number of NPU calls whose tasks the host stores; further NPU calls reuse the numbers of old NPU calls."""
 
 TASKS = "tasks"
-"""The request that gives the host the number, the name and the tasks of an NPU call, if the vendor names tasks."""
+"""Name of the request that sends the number, the name and the tasks of an NPU call to the host."""
 
 _numbers = count()
 
@@ -28,10 +28,10 @@ _numbers = count()
 def watched_invoke(
     vendor: Vendor, context: Any, function_name: str, invoke: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """Returns a function that runs a context and reports its current task; `invoke` itself if there is no host.
+    """Returns a function that runs an NPU call and reports its current task; `invoke` itself without a host.
 
     Raises:
-      LiteRtError: The vendor's error.
+      LiteRtError: Any error of the vendor.
     """
     if not has_host():
         return invoke

@@ -1,4 +1,4 @@
-"""Functions that a dispatch library calls to inspect tensor buffers and to create buffers of its own."""
+"""Host functions that a dispatch library calls to inspect tensor buffers and to create its own buffers."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from litert.core.tensor_type import RankedTensorType
 
 
 class Buffers:
-    """Tensor buffers that a library has handles of; the library creates and destroys its own buffers here, too."""
+    """Tensor buffers of the host and of a dispatch library, for which the library has handles."""
 
     def __init__(self, handles: Handles) -> None:
         self._handles = handles
         self._events: dict[int, list[int]] = {}  # by buffer: handles of its events
 
     def put(self, buffer: TensorBuffer) -> int:
-        """Makes a `LiteRtTensorBuffer` handle, which the caller must drop."""
+        """Makes a `LiteRtTensorBuffer` handle; the caller must drop the handle."""
         return self._handles.put(buffer)
 
     def drop(self, handle: int) -> None:
-        """Removes the handles of a buffer and its events."""
+        """Removes the handles of a buffer and of its events."""
         for event in self._events.pop(handle, ()):
             self._handles.drop(event)
         self._handles.drop(handle)
@@ -37,7 +37,7 @@ class Buffers:
     ) -> None:
         found = _fitting(tensor_type, size)
         if not address:
-            raise LiteRtError(Status.INVALID_ARGUMENT, "a buffer at NULL")
+            raise LiteRtError(Status.INVALID_ARGUMENT, "the host memory of the buffer is NULL")
         owner = ffi.gc(address, deallocator) if deallocator else None
         at = int(ffi.cast("uintptr_t", address))
         buffer[0] = self.put(TensorBuffer(found, at, size, owner))
@@ -116,5 +116,7 @@ def _fitting(tensor_type: Any, size: int) -> RankedTensorType:
     """A tensor type that a buffer of that size must have room for."""
     found = from_c(tensor_type)
     if not found.layout.is_static or found.size_bytes > size:
-        raise LiteRtError(Status.INVALID_ARGUMENT, f"a buffer of {size} bytes for {found}")
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, f"a buffer of {size} bytes is too small for {found}"
+        )
     return found

@@ -1,4 +1,4 @@
-"""Python objects for the contexts of a dispatch library; they keep the objects that the contexts use alive."""
+"""Python objects for the contexts of a dispatch library; each keeps the objects alive that the context uses."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class NativeDevice:
     Attributes:
       handle: The library's context, as cffi's `LiteRtDispatchDeviceContext`.
       options: Handle of the options that the context was created with.
-      kept: Buffers and their structs, which the library may read until the context is destroyed.
-      was_told_of_assets: Whether the log already has the warning that the library does not accept assets.
+      kept: Buffers and their C structs, which the library may read until the context is destroyed.
+      was_told_of_assets: Whether a warning that the library does not accept assets has been logged.
     """
 
     handle: Any
@@ -27,7 +27,7 @@ class NativeDevice:
     was_told_of_assets: bool = False
 
     def keep(self, buffer: MemBuffer) -> Any:
-        """Returns a buffer as cffi's `LiteRtMemBuffer*`, which is valid as long as the context."""
+        """Converts a buffer to cffi's `LiteRtMemBuffer*`, which stays valid as long as the context."""
         base = ffi.cast("void*", buffer.base_address)
         struct = ffi.new("LiteRtMemBuffer*", [buffer.fd, base, buffer.offset, buffer.size, 0])
         self.kept.append((buffer, struct))
@@ -40,7 +40,8 @@ class NativeCall:
 
     Attributes:
       handle: The library's context, as cffi's `LiteRtDispatchInvocationContext`.
-      scheduling: Scheduling info of the runs, its cffi struct, and the text that the struct points to.
+      scheduling: Scheduling info of the last run, as Python object and as cffi struct, and the string to which the
+        struct points.
       run_options: Handle of the next run's options; 0 for no options.
       input_events: Handles of the events that the next run waits for.
       run_events: Handles of all events of the last run.
@@ -56,7 +57,7 @@ class NativeCall:
     run_events: list[int] = field(default_factory=list)
 
     def scheduling_struct(self, info: SchedulingInfo) -> Any:
-        """Returns scheduling info as cffi's `LiteRtSchedulingInfo*`, made once for all runs with the same info."""
+        """Converts scheduling info to cffi's `LiteRtSchedulingInfo*`; runs with the same info share one struct."""
         if self.scheduling is not None and self.scheduling[0] is info:
             return self.scheduling[1]
         given = (info.original_uid, info.debug_feature_id, info.priority, info.job_group_id)
@@ -74,7 +75,7 @@ class NativeCall:
 
 @dataclass(slots=True, eq=False)
 class NativeRegistration:
-    """A buffer registered with a library: the library's number and the host's handle of the buffer."""
+    """A buffer registered with a library: the library's number for it, and the host's handle of it."""
 
     handle: int
     buffer: int

@@ -43,15 +43,18 @@ class DispatchLibrary:
 
     Attributes:
       path: Path of the library's file.
-      name: in the file's name, `Acme` in `libLiteRtDispatch_Acme.so`; else the file's name.
-      api: The table that the library has filled, as cffi's `LiteRtDispatchApiWithAssets*`.
-      register_asset: `LiteRtDispatchRegisterAsset`, or the table's slot; None where it has neither.
-      invoke_tapped: `LiteRtDispatchInvokeTapped`; None where it has none.
+      name: Vendor's name in the file name, such as `Acme` in `libLiteRtDispatch_Acme.so`; otherwise the whole file
+        name.
+      api: Function table filled by the library, as cffi's `LiteRtDispatchApiWithAssets*`.
+      register_asset: The library's function `LiteRtDispatchRegisterAsset`, exported or in the table; None if it is
+        missing.
+      invoke_tapped: The library's function `LiteRtDispatchInvokeTapped`; None if the library does not export this
+        function.
       has_metrics: Whether the library has all functions for metrics.
     """
 
     def __init__(self, path: str) -> None:
-        """Loads a dispatch library, which is never unloaded."""
+        """Loads a dispatch library; the library is never unloaded."""
         self.path = path
         file_name = os.path.basename(path)
         match = _NAME.fullmatch(file_name)
@@ -59,33 +62,44 @@ class DispatchLibrary:
         library = open_dispatch(path)
         get_api = _find(library, "LiteRtDispatchGetApi")
         if get_api is None:
-            raise self._broken("it does not export LiteRtDispatchGetApi")
+            raise self._broken("the dispatch library does not export LiteRtDispatchGetApi")
         self.api = new_api()
         check(get_api(plain_api(self.api)), "LiteRtDispatchGetApi failed", path)
         self._check_version()
         interface = self.api.interface
         if not interface:
-            raise self._broken("LiteRtDispatchGetApi has left `interface` empty")
+            raise self._broken(
+                "LiteRtDispatchGetApi of the dispatch library has left the field `interface` NULL"
+            )
         if missing := _find_missing(interface, _NEEDED):
-            raise self._broken(f"its table has no {', '.join(missing)}")
+            raise self._broken(
+                f"the `interface` of the dispatch library lacks {', '.join(missing)}"
+            )
         exported = _find(library, "LiteRtDispatchRegisterAsset")
         self.register_asset = exported or asset_slot(self.api)
         self.invoke_tapped = _find(library, "LiteRtDispatchInvokeTapped")
         if missing := _find_missing(interface, _WANTED):
-            _LOG.warning("%s has no %s: what is made stays", path, ", ".join(missing))
+            _LOG.warning(
+                "%s lacks %s: objects are not released on the device", path, ", ".join(missing)
+            )
         missing = _find_missing(interface, _METRICS)
         self.has_metrics = not missing
         if missing and interface.start_metrics_collection:
-            _LOG.warning("%s has no %s: its metrics are not used", path, ", ".join(missing))
+            _LOG.warning(
+                "%s lacks %s: metrics of the library are not used", path, ", ".join(missing)
+            )
 
     def check_part(self, part: str) -> None:
-        """Raises an error if the library declares an async or graph interface, but lacks functions of it."""
+        """Raises an error if the async or graph interface that the library declares is missing or incomplete."""
         table = getattr(self.api, part)
         if not table:
-            raise self._broken(f"its capabilities name what `{part}` is for, which is empty")
+            raise self._broken(
+                "the dispatch library declares a capability that "
+                f"needs `{part}`, but this field is NULL"
+            )
         names = [name for name, _ in ffi.typeof(table).item.fields]
         if missing := _find_missing(table, names):
-            raise self._broken(f"its `{part}` has no {', '.join(missing)}")
+            raise self._broken(f"the `{part}` of the dispatch library lacks {', '.join(missing)}")
 
     def _check_version(self) -> None:
         version = self.api.version
@@ -93,9 +107,10 @@ class DispatchLibrary:
         if found != DISPATCH_API_VERSION:
             raise LiteRtError(
                 Status.WRONG_VERSION,
-                f"its dispatch API is of version {found}, and this host speaks {DISPATCH_API_VERSION}",
+                f"the dispatch library has version {found} of the dispatch API, but this host "
+                f"needs version {DISPATCH_API_VERSION}",
                 self.path,
-                "Install the vendor's library for this version.",
+                "Install a release of the vendor's library that has the host's version.",
             )
 
     def _broken(self, what: str) -> LiteRtError:
@@ -103,7 +118,7 @@ class DispatchLibrary:
 
 
 def new_api() -> Any:
-    """Returns an empty `LiteRtDispatchApiWithAssets*` for the library to fill, with only the header set."""
+    """Returns a `LiteRtDispatchApiWithAssets*` for a library to fill; only the header is set."""
     api = ffi.new(ffi.getctype(_API, "*"))
     api.abi_header.struct_size = ffi.sizeof(_API)
     api.abi_header.major_version, api.abi_header.minor_version = _HEADER_VERSION
@@ -111,18 +126,18 @@ def new_api() -> Any:
 
 
 def plain_api(api: Any) -> Any:
-    """The table that all libraries know, with which that of `new_api` begins."""
+    """Casts a table from `new_api` to `LiteRtDispatchApi*`, the type that all libraries know."""
     return ffi.cast("LiteRtDispatchApi*", api)
 
 
 def asset_slot(api: Any) -> Any:
-    """`register_asset` of a filled table; None where the library knows no such slot, or has left it empty."""
+    """Returns `register_asset` of a filled table; None if the library does not know or fill this slot."""
     has_slot = api.abi_header.struct_size >= ffi.sizeof(_API)
     return (has_slot and api.register_asset) or None
 
 
 def open_dispatch(path: str) -> Any:
-    """Loads a dispatch library; raises the errors of `open_library`."""
+    """Loads a dispatch library; raises the same errors as `open_library`."""
     # The file itself: what lies beside it is found from there.
     flags = os.RTLD_NOW | os.RTLD_LOCAL
     return open_library(os.path.realpath(path), flags, is_plugin=False)

@@ -1,6 +1,6 @@
-"""Exports a dispatch table in Python as C functions, for hosts that know only LiteRT's C interface.
+"""Exports a Python dispatch table as C functions, for hosts that know only LiteRT's C interface.
 
-The functions are in a shared library (`litert-npu vendor export`) or in this process.
+The C functions are called through a shared library (`litert-npu vendor export`), or in this process.
 """
 
 from __future__ import annotations
@@ -36,17 +36,18 @@ _OPTIONAL = {
         "destroy_metrics",
     ),
 }  # fmt: skip
-"""Slots that are NULL where the vendor leaves the default of a function: without settings a run costs less."""
+"""Slots that are NULL if the vendor does not override a function, so that the host need not call them."""
 
 
 class ExportedTable:
     """The C functions of a dispatch table, which live as long as this object.
 
     Attributes:
-      api: The filled table, a `LiteRtDispatchApi*`.
+      api: The filled C function table, a `LiteRtDispatchApi*`.
       get_api: `LiteRtDispatchGetApi`.
       register_asset: `LiteRtDispatchRegisterAsset`.
-      invoke_tapped: The C function `LiteRtDispatchInvokeTapped`; None if the vendor has no taps.
+      invoke_tapped: The C function `LiteRtDispatchInvokeTapped`; None if the vendor cannot pass intermediate
+        tensors.
     """
 
     def __init__(self, dispatch: Dispatch[Any, Any]) -> None:
@@ -106,7 +107,7 @@ class ExportedTable:
 
 
 def export_table(dispatch: Dispatch[Any, Any]) -> ExportedTable:
-    """Makes the C functions of a table; raises an error if the table cannot be used."""
+    """Makes the C functions for a dispatch table; raises an error if the table cannot be used."""
     return ExportedTable(check_table(dispatch, where=f"class {type(dispatch).__qualname__}"))
 
 
@@ -114,7 +115,7 @@ _exported: dict[int, ExportedTable] = {}
 
 
 def export_library(dispatch: Dispatch[Any, Any]) -> Mapping[str, Any]:
-    """Returns the functions that a dispatch library exports, by symbol; they live as long as the process."""
+    """Returns the C functions that a dispatch library must export, by symbol; the functions are never freed."""
     table = _exported[id(dispatch)] = export_table(dispatch)
     exported = {
         "LiteRtDispatchGetApi": table.get_api,

@@ -1,4 +1,4 @@
-"""Reads the results of a dispatch library's functions: status, text, values and metrics."""
+"""Reads the results of a dispatch library's functions: statuses, strings, values and metrics."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from litert.core.status import Status
 _MOST = 4096  # bytes of a text
 _MOST_METRICS = 1 << 16  # of one collection
 _FIELDS = {1: "bool_value", 2: "int_value", 3: "real_value", 8: "str_value", 9: "ptr_value"}
-"""Returns the value of a `LiteRtAny`, according to its `LiteRtAnyType`; an address, if the value is a pointer."""
+"""For each `LiteRtAnyType`, the field of a `LiteRtAny` that contains the value."""
 
 
 def check_answer(status: int) -> None:
-    """Raises an error unless a function's status is Ok; the host adds the names of library and function."""
+    """Raises an error if a function's status is not Ok; the host adds the names of the library and function."""
     check(status, "the library's function failed")
 
 
 def answer(c_type: str, function: Any, *arguments: Any) -> Any:
-    """Returns the value that a library's function writes to its last argument, which points to a C type."""
+    """Calls a function of the library, and returns the value of a C type that it writes to its last argument."""
     made = ffi.new(f"{c_type}*")
     check_answer(function(*arguments, made))
     return made[0]
 
 
 def decode(text: Any, what: str) -> str:
-    """Returns a C string; raises an error for NULL that names the string as `what`."""
+    """Converts a C string to a str; for NULL, raises an error in which the string is called `what`."""
     if not text:
         raise LiteRtError(Status.RUNTIME_FAILURE, f"{what} is NULL")
     found: bytes = ffi.string(text, _MOST)
@@ -38,7 +38,7 @@ def decode(text: Any, what: str) -> str:
 
 
 def read_metrics(functions: Any, metrics: Any) -> list[Metric]:
-    """Reads the metrics of a `LiteRtDispatchMetrics` and destroys it."""
+    """Reads the metrics from a `LiteRtDispatchMetrics`, and destroys the `LiteRtDispatchMetrics`."""
     try:
         number = answer("int", functions.get_num_metrics, metrics)
         if not 0 <= number <= _MOST_METRICS:

@@ -1,4 +1,4 @@
-"""Events shared by a dispatch library and this host: file descriptors, and the library's own structs."""
+"""Events that a dispatch library and this host share: sync fences, and the library's own event structs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FenceEvent(Event):
 
 
 class CustomEvent(Event):
-    """An event of a library, whose struct begins with pointers to functions."""
+    """An event of a library, in the form of a C struct that begins with function pointers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,14 +58,17 @@ class CustomEvent(Event):
     def wait(self, timeout_s: float | None = None) -> None:
         self._check_set()
         if not self.custom.Wait:
-            raise LiteRtError(Status.RUNTIME_FAILURE, "the event has no function to wait")
+            raise LiteRtError(Status.RUNTIME_FAILURE, "the library's event has no function Wait")
         self.custom.Wait(self.custom, _milliseconds(timeout_s))
         if timeout_s is not None and not self.is_signaled():
             raise _timed_out(timeout_s)
 
     def _check_set(self) -> None:
         if not self.custom:
-            raise LiteRtError(Status.RUNTIME_FAILURE, "the event was made, and never set")
+            raise LiteRtError(
+                Status.RUNTIME_FAILURE,
+                "the library created a custom event, but did not call set_custom_event",
+            )
 
     def __del__(self) -> None:
         if self.custom and self.custom.Release:
@@ -73,7 +76,7 @@ class CustomEvent(Event):
 
 
 class Events:
-    """Events that a library has handles of; the library creates the events, and the host releases them."""
+    """Events for which a library has handles; the library creates the events, and the host releases them."""
 
     def __init__(self, handles: Handles) -> None:
         self._handles = handles
@@ -88,7 +91,9 @@ class Events:
         self, environment: int, fd: int, owns_fd: bool, event: Any
     ) -> None:
         if fd < 0:
-            raise LiteRtError(Status.INVALID_ARGUMENT, f"an event of file descriptor {fd}")
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, f"{fd} is not a valid file descriptor for an event"
+            )
         event[0] = self._handles.put(FenceEvent(fd, owns_fd=owns_fd))
 
     def get_event_event_type(self, event: int, event_type: Any) -> None:

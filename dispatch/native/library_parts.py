@@ -1,4 +1,4 @@
-"""The optional parts of a dispatch library as parts of a dispatch table; each function calls the library."""
+"""Wraps the optional interfaces of a dispatch library for a Python dispatch table."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from litert.core.tensor_type import RankedTensorType
 
 
 class NativeAsyncInterface(AsyncInterface[NativeCall]):
-    """Starts asynchronous runs on a library's device."""
+    """Starts asynchronous runs by calls of a dispatch library."""
 
     def __init__(self, functions: Any, runtime: RuntimeContext) -> None:
-        """Takes cffi's `LiteRtDispatchAsyncInterface*`, and what its events are made with."""
+        """Stores cffi's `LiteRtDispatchAsyncInterface*`, and the runtime context that creates the events."""
         self._functions = functions
         self._runtime = runtime
 
@@ -65,7 +65,7 @@ class NativeAsyncInterface(AsyncInterface[NativeCall]):
 
 @dataclass(slots=True, eq=False)
 class NativeGraph:
-    """A `LiteRtDispatchGraph`, and the indices of its connected inputs and outputs."""
+    """A `LiteRtDispatchGraph` of a library, and the indices of its connected inputs and outputs."""
 
     handle: Any
     inputs: set[int] = field(default_factory=set)
@@ -83,7 +83,7 @@ def _on_graph(function: str) -> Callable[..., None]:
 
 
 class NativeGraphInterface(GraphInterface[NativeDevice, NativeGraph]):
-    """The graphs of a library, which identifies executables by number."""
+    """Builds graphs by calls of a dispatch library; the library identifies executables by number."""
 
     def __init__(self, functions: Any) -> None:
         self.functions = functions  # cffi's `LiteRtDispatchGraphInterface*`
@@ -92,7 +92,7 @@ class NativeGraphInterface(GraphInterface[NativeDevice, NativeGraph]):
     def graph_create(self, device_context: NativeDevice) -> NativeGraph:
         made = answer("LiteRtDispatchGraph", self.functions.graph_create, device_context.handle)
         if not made:
-            raise LiteRtError(Status.RUNTIME_FAILURE, "the graph is NULL")
+            raise LiteRtError(Status.RUNTIME_FAILURE, "the graph that the library returned is NULL")
         graph = self._graphs[address_of(made)] = NativeGraph(made)
         return graph
 
@@ -139,7 +139,9 @@ class NativeGraphInterface(GraphInterface[NativeDevice, NativeGraph]):
         device = device_context.handle
         context = answer("LiteRtDispatchInvocationContext", create, device, graph.handle)
         if not context:
-            raise LiteRtError(Status.RUNTIME_FAILURE, "the invocation context is NULL")
+            raise LiteRtError(
+                Status.RUNTIME_FAILURE, "the invocation context that the library returned is NULL"
+            )
         return NativeCall(context, device_context, len(graph.inputs), len(graph.outputs))
 
     def invocation_context_get_graph(self, invocation_context: NativeCall) -> NativeGraph:
@@ -147,7 +149,10 @@ class NativeGraphInterface(GraphInterface[NativeDevice, NativeGraph]):
         found = answer("LiteRtDispatchGraph", asked, invocation_context.handle)
         graph = self._graphs.get(address_of(found))
         if graph is None:
-            raise LiteRtError(Status.RUNTIME_FAILURE, f"{found} is no graph that it has made")
+            raise LiteRtError(
+                Status.RUNTIME_FAILURE,
+                f"the library returned {found}, which is not a graph that it has created",
+            )
         return graph
 
 
@@ -157,13 +162,15 @@ _NEEDED = ("create_func", "destroy_func", "lock_func", "unlock_func")
 
 
 class NativeBufferHandlers(BufferHandlers[Any]):
-    """The memory handlers of a library. Memory is cffi's `HwMemoryInfo*`."""
+    """Allocates memory by calls of a dispatch library. A memory object is cffi's `HwMemoryInfo*`."""
 
     def __init__(self, definition: Any, where: str) -> None:
-        """Looks at a `LiteRtCustomTensorBufferHandlersDef*` of a library's file."""
+        """Checks a library's `LiteRtCustomTensorBufferHandlersDef*`; `where` is the library's file, for errors."""
         missing = [name for name in _NEEDED if not getattr(definition, name)]
         if missing:
-            raise _broken(f"its buffer handlers have no {', '.join(missing)}", where)
+            raise _broken(
+                f"the buffer handlers of the dispatch library lack {', '.join(missing)}", where
+            )
         self._functions = definition
         self._lock, self._unlock = definition.lock_func, definition.unlock_func
         self.supported_types = _types(definition, where)
@@ -198,10 +205,18 @@ class NativeBufferHandlers(BufferHandlers[Any]):
 def _types(definition: Any, where: str) -> Sequence[int]:
     number, types = int(definition.num_supported_buffer_types), definition.supported_buffer_types
     if not 0 < number <= len(types):
-        raise _broken(f"its buffer handlers are for {number} types of memory", where)
+        raise _broken(
+            "the buffer handlers of the dispatch library have "
+            f"{number} memory types, an invalid number",
+            where,
+        )
     found = [int(types[i]) for i in range(number)]
     if min(found) <= BufferType.HOST_MEMORY:
-        raise _broken(f"its buffer handlers are for the types of memory {found}", where)
+        raise _broken(
+            "the buffer handlers of the dispatch library have the memory "
+            f"types {found}, which include types that are not the vendor's",
+            where,
+        )
     return found
 
 

@@ -1,7 +1,7 @@
-"""A native dispatch library as a dispatch table; each function calls the library.
+"""Wraps a native dispatch library as a Python dispatch table; each function calls the library.
 
-The host calls no function of the library before `initialize`, like stock LiteRT. The library's id and capabilities
-are known only after that.
+Like stock LiteRT, the host calls no function of the library before `initialize`. The vendor id and the
+capabilities of the library are known only after `initialize`.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
     """The dispatch table of a native library.
 
     Attributes:
-      runtime: The runtime context that the library gets from the host.
+      runtime: Runtime context that the host passes to the library.
     """
 
     def __init__(self, library: DispatchLibrary) -> None:
@@ -155,7 +155,7 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
                 ffi.cast("LiteRtOptions", settings),
             )
             if not made:
-                raise _nonsense("the device context is NULL")
+                raise _nonsense("the device context that the library returned is NULL")
         except BaseException:
             self._options.drop_options(settings)
             raise
@@ -179,7 +179,8 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
         elif not device_context.was_told_of_assets:
             device_context.was_told_of_assets = True
             _LOG.warning(
-                "%s does not export LiteRtDispatchRegisterAsset: it gets none of the model's assets",
+                "%s does not export LiteRtDispatchRegisterAsset; the model's assets are not "
+                "passed to the library",
                 self._library.path,
             )
 
@@ -233,7 +234,7 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
             num_outputs,
         )
         if not made:
-            raise _nonsense("the invocation context is NULL")
+            raise _nonsense("the invocation context that the library returned is NULL")
         return NativeCall(made, device_context, num_inputs, num_outputs)
 
     def invocation_context_destroy(self, invocation_context: NativeCall) -> None:
@@ -268,7 +269,7 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
         found = answer("int", self._functions.get_capabilities)
         capabilities = Capability(found & sum(Capability))
         if not capabilities & Capability.BASIC:
-            raise _nonsense(f"the capabilities are {found}, without BASIC")
+            raise _nonsense(f"the capabilities of the library are {found}, but must include BASIC")
         if capabilities & Capability.ASYNC:
             self._library.check_part("async_interface")
             functions = self._library.api.async_interface

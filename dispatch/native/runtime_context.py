@@ -1,7 +1,7 @@
-"""The table of functions that a dispatch library gets from the host (`litert_npu/runtime_context.h`).
+"""The function table that the host passes to a dispatch library (`litert_npu/runtime_context.h`).
 
-Functions for objects that this host does not have (the interpreter's buffer contexts, delegates, OpenCL, GL)
-return Unsupported, and log the call once.
+Some functions concern objects that this host does not have: the interpreter's buffer contexts, delegates, OpenCL
+  and GL. These functions return Unsupported, and log the first call.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _MOST = 64  # types or strides: no library has as many
 
 
 class HostEnvironment(NamedTuple):
-    """The object behind a `LiteRtEnvironment` handle."""
+    """An environment of the host, to which a `LiteRtEnvironment` handle refers."""
 
     options: int  # handle
 
 
 class RuntimeContext:
-    """The runtime context of one library, and the objects that the library has handles of.
+    """The runtime context for one dispatch library, and the objects for which the library has handles.
 
     Attributes:
-      table: The table of functions, as cffi's `LiteRtRuntimeContext*`; lives as long as this object.
+      table: The function table, as cffi's `LiteRtRuntimeContext*`; valid as long as this object.
       handles: Handles of buffers, requirements, events and environments.
     """
 
     def __init__(self, owner: str, buffers: type[Buffers] = Buffers) -> None:
-        """Fills the table; `owner` names the library in messages, and `buffers` has the buffer functions."""
+        """Fills the function table; `owner` is the library's name for messages."""
         self.handles = Handles()
         self.buffers = buffers(self.handles)
         self._options = options_table()
@@ -52,11 +52,11 @@ class RuntimeContext:
         self._kept = fill(self.table, slots, _VERSION, owner, _LOG)
 
     def put_environment(self, environment: EnvironmentOptions) -> int:
-        """Creates a `LiteRtEnvironment`, which lives as long as the library."""
+        """Creates a `LiteRtEnvironment` handle, which stays valid as long as the library."""
         return self.handles.put(HostEnvironment(self._options.put_environment(environment)))
 
     def take_requirements(self, handle: Any) -> TensorBufferRequirements:
-        """Returns the requirements that a library has created and passed to the host."""
+        """Returns the buffer requirements to which a library's handle refers, and drops the handle."""
         found = self.handles.get(handle, TensorBufferRequirements)
         self.handles.drop(handle)
         return found

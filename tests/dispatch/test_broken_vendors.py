@@ -78,23 +78,36 @@ async def run_later(self: object, invocation_context: object) -> None:
 ASYNC = Capability.BASIC | Capability.ASYNC
 
 BROKEN_TABLES = {
-    "a class": (Sound, "DISPATCH is the class Sound (the shop). Write DISPATCH = Sound()."),
-    "no table": ({"invoke": print}, "DISPATCH is of the type dict, not a Dispatch"),
-    "None": (None, "DISPATCH is of the type NoneType, not a Dispatch"),
+    "a class": (
+        Sound,
+        "DISPATCH is the class Sound, not an instance of the class (the shop). Write DISPATCH = Sound().",
+    ),
+    "no table": ({"invoke": print}, "DISPATCH has type dict, which is not derived from Dispatch"),
+    "None": (None, "DISPATCH has type NoneType, which is not derived from Dispatch"),
     "a later minor version": (
         make(api_version=ApiVersion(0, 2, 0)),
-        "WRONG_VERSION: the dispatch table is of version 0.2.0, and this host speaks 0.1.0",
+        "WRONG_VERSION: the dispatch table has version 0.2.0 of the dispatch API, "
+        "but this host needs version 0.1.0",
     ),
-    "a later major version": (make(api_version=ApiVersion(1, 1, 0)), "of version 1.1.0"),
-    "a version as text": (make(api_version="0.1.0"), "api_version is '0.1.0'"),
-    "half a version": (make(api_version=(0, 1)), r"api_version is (0, 1)"),
-    "no vendor id": (WithoutId(), "vendor_id is None"),
-    "an empty vendor id": (make(vendor_id=""), "vendor_id is ''"),
-    "a build id of bytes": (make(build_id=b"1"), "build_id is b'1'"),
-    "no device_context_create": (WithoutDevice(), "has no 'device_context_create'"),
-    "no invoke": (WithoutInvoke(), "the dispatch table has no 'invoke'"),
-    "an empty slot": (make(register_asset=None), "'register_asset' of the dispatch table is None"),
-    "a slot that is no function": (make(invoke=3), "'invoke' of the dispatch table is 3"),
+    "a later major version": (make(api_version=ApiVersion(1, 1, 0)), "has version 1.1.0"),
+    "a version as text": (
+        make(api_version="0.1.0"),
+        "api_version of the dispatch table is '0.1.0'",
+    ),
+    "half a version": (make(api_version=(0, 1)), r"api_version of the dispatch table is (0, 1)"),
+    "no vendor id": (WithoutId(), "vendor_id of the dispatch table is None"),
+    "an empty vendor id": (make(vendor_id=""), "vendor_id of the dispatch table is ''"),
+    "a build id of bytes": (make(build_id=b"1"), "build_id of the dispatch table is b'1'"),
+    "no device_context_create": (WithoutDevice(), "has no function 'device_context_create'"),
+    "no invoke": (WithoutInvoke(), "the dispatch table has no function 'invoke'"),
+    "an empty slot": (
+        make(register_asset=None),
+        "'register_asset' of the dispatch table is None, which cannot be called",
+    ),
+    "a slot that is no function": (
+        make(invoke=3),
+        "'invoke' of the dispatch table is 3, which cannot be called",
+    ),
     "too few arguments": (
         make(register_asset=lambda self, name, buffer: None),
         "'register_asset' of the dispatch table does not take 3 arguments",
@@ -103,24 +116,30 @@ BROKEN_TABLES = {
         make(invoke=lambda self, context, options: None),
         "'invoke' of the dispatch table does not take 1 arguments",
     ),
-    "a coroutine": (make(invoke=run_later), "'invoke' of the dispatch table would not run"),
-    "no capabilities": (make(capabilities=Capability.NONE), "without BASIC"),
-    "capabilities of text": (make(capabilities="BASIC"), "capabilities are 'BASIC'"),
+    "a coroutine": (
+        make(invoke=run_later),
+        "'invoke' of the dispatch table is a coroutine or generator function",
+    ),
+    "no capabilities": (make(capabilities=Capability.NONE), "but must include BASIC"),
+    "capabilities of text": (
+        make(capabilities="BASIC"),
+        "capabilities of the dispatch table are 'BASIC'",
+    ),
     "asynchronous without that part": (
         make(capabilities=ASYNC),
-        "the dispatch table has Capability.ASYNC and no async_interface",
+        "the dispatch table has Capability.ASYNC, but no async_interface",
     ),
     "that part without the capability": (
         make(async_interface=SoundAsync()),
-        "the dispatch table has an async_interface and no Capability.ASYNC",
+        "the dispatch table has an async_interface, but no Capability.ASYNC",
     ),
     "graphs without that part": (
         make(capabilities=Capability.BASIC | Capability.GRAPH),
-        "the dispatch table has Capability.GRAPH and no graph_interface",
+        "the dispatch table has Capability.GRAPH, but no graph_interface",
     ),
     "a part that is a class": (
         make(capabilities=ASYNC, async_interface=SoundAsync),
-        "not an object of a class derived from AsyncInterface",
+        "not an instance of a class derived from AsyncInterface",
     ),
     "a part with too few arguments": (
         make(
@@ -131,7 +150,7 @@ BROKEN_TABLES = {
     ),
     "metrics that never stop": (
         make(start_metrics_collection=returns(None)),
-        "has one of start_ and stop_metrics_collection",
+        "has only one of the functions start_metrics_collection and stop_",
     ),
 }
 
@@ -144,7 +163,7 @@ def test_a_broken_table_is_refused_before_anything_runs(name: str) -> None:
     assert sentence in str(error.value)
     assert error.value.where == "the shop"
     assert error.value.hint
-    is_version = sentence.startswith("WRONG") or "of version" in sentence
+    is_version = sentence.startswith("WRONG") or "has version" in sentence
     assert error.value.status is (Status.WRONG_VERSION if is_version else Status.DYNAMIC_LOADING)
 
 
@@ -166,7 +185,7 @@ def test_a_sound_table_is_taken(table: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "warning"),
     [
-        ("regsiter_asset", "'regsiter_asset' is never called. Is it 'register_asset'?"),
+        ("regsiter_asset", "the host never calls 'regsiter_asset'. Did you mean 'register_asset'?"),
         ("unregister_buffers", ""),
         ("invoke_all", ""),
         ("_regsiter_asset", ""),
@@ -237,54 +256,66 @@ NONSENSE = {
     ),
     "no requirements": (
         make(get_output_requirements=returns(None)),
-        "it returned None, not TensorBufferRequirements "
+        "the vendor returned None, not TensorBufferRequirements "
         "(vendor 'Acme', get_output_requirements of output 0 of 'f')",
     ),
     "requirements of another type": (
         make(get_input_requirements=returns(16)),
-        "it returned 16, not TensorBufferRequirements",
+        "the vendor returned 16, not TensorBufferRequirements",
     ),
-    "a negative size": (requires(size=-1), "the size is -1, not a number of bytes"),
-    "a size of text": (requires(size="16"), "the size is '16', not a number of bytes"),
-    "no types": (requires(supported_types=()), "the supported types are (), not one or more"),
-    "a type that is none": (requires(supported_types="host"), "the supported types are 'host'"),
-    "too many strides": (requires(strides=(4, 4)), "there are 2 strides for tensor<4xf32>"),
+    "a negative size": (requires(size=-1), "the required size is -1, not a number of bytes"),
+    "a size of text": (requires(size="16"), "the required size is '16', not a number of bytes"),
+    "no types": (requires(supported_types=()), "supported_types is (), not a list of at least one"),
+    "a type that is none": (requires(supported_types="host"), "supported_types is 'host'"),
+    "too many strides": (
+        requires(strides=(4, 4)),
+        "the number of required strides is 2, which does not fit the rank of tensor<4xf32>",
+    ),
     "strides of text": (
         requires(strides=("4",)),
-        "the strides are ('4',), not numbers of elements",
+        "the required strides are ('4',), not a list of whole numbers",
     ),
-    "an alignment of 0": (requires(alignment=0), "the alignment is 0, not a power of two"),
-    "an alignment of 48": (requires(alignment=48), "the alignment is 48, not a power of two"),
-    "a shape of another rank": (requires(shape=(2, 2)), "the shape is (2, 2), for tensor<4xf32>"),
-    "a shape of another tensor": (requires(shape=(5,)), "the shape is (5,), for tensor<4xf32>"),
-    "a shape of text": (requires(shape="4"), "the shape is '4', for tensor<4xf32>"),
+    "an alignment of 0": (requires(alignment=0), "the required alignment is 0, not a power of two"),
+    "an alignment of 48": (
+        requires(alignment=48),
+        "the required alignment is 48, not a power of two",
+    ),
+    "a shape of another rank": (
+        requires(shape=(2, 2)),
+        "the returned shape (2, 2) does not fit tensor<4xf32>",
+    ),
+    "a shape of another tensor": (
+        requires(shape=(5,)),
+        "the returned shape (5,) does not fit tensor<4xf32>",
+    ),
+    "a shape of text": (requires(shape="4"), "the returned shape '4' does not fit tensor<4xf32>"),
     "a size that the shape exceeds": (
         requires(size=12, shape=(4,)),
-        "the size is 12 bytes, and the shape [4] takes 16",
+        "the required size is 12 bytes, but the returned shape [4] needs 16 bytes",
     ),
     "memory that the host has not": (
         requires(supported_types=(4, 2)),
-        "it is HOST_MEMORY, and the vendor takes DMA_BUF, AHWB (input 0 of 'f')",
+        "it has type HOST_MEMORY, but the vendor supports only DMA_BUF, AHWB (input 0 of 'f')",
     ),
     "strides that the host has not": (
         requires(strides=(8,)),
-        "it is in row order, and strides of [8] elements are asked for (input 0 of 'f')",
+        "it is in row-major order, but strides of [8] elements are required (input 0 of 'f')",
     ),
     "a context that the defaults do not know": (
         make(invocation_context_create=returns("context")),
-        "the default attach_input takes no context of the type str",
+        "the default attach_input needs a HostInvocationContext, but got str",
     ),
     "a handle that the defaults do not know": (
         make(register_tensor_buffer=returns(7)),
-        "the default attach_input takes no handle of the type int",
+        "the default attach_input needs a TensorBuffer as handle, but got int",
     ),
     "no events": (runs_async(None), "it returned None, not 1 events"),
     "too few events": (runs_async([]), "it returned [], not 1 events"),
     "events that are none": (runs_async([1]), "it returned [1], not 1 events"),
-    "no metrics": (measures(None), "it returned None, not a sequence of Metric"),
+    "no metrics": (measures(None), "the vendor returned None, not a sequence of Metric"),
     "metrics of another type": (measures([("time", 1)]), "not a sequence of Metric"),
     "a metric without a name": (measures([Metric(1, 1)]), "not a sequence of Metric"),  # type: ignore[arg-type]
-    "metrics that it has not": (make(), "vendor 'Acme' has no metrics"),
+    "metrics that it has not": (make(), "vendor 'Acme' does not support metrics"),
 }
 
 

@@ -65,7 +65,7 @@ def test_an_unknown_manufacturer_gets_the_list_of_those_there_are(tmp_path: Path
     (tmp_path / "LiteRtDispatch_Acme.py").write_text(TABLE)
     error = refuses("Akme", tmp_path)
     assert error.status is Status.NOT_FOUND
-    assert error.what.startswith("no dispatch table for manufacturer 'Akme', only for ")
+    assert error.what.startswith("there is no dispatch table for manufacturer 'Akme', only for ")
     assert "Acme" in error.what
     assert "LiteRtDispatch_Akme.py" in error.hint
 
@@ -80,7 +80,7 @@ def test_a_folder_without_a_table_is_warned_of(
 ) -> None:
     (tmp_path / "driver.py").write_text(TABLE)
     sentence = (
-        f"{tmp_path}: no dispatch table in this folder or its subfolders: no file is called "
+        f"{tmp_path}: there is no dispatch table in this folder or its subfolders: no file name matches "
         "LiteRtDispatch*.py"
     )
     assert sentence in refuses("Akme", tmp_path).what
@@ -139,10 +139,10 @@ def test_two_files_for_one_manufacturer_are_refused(tmp_path: Path) -> None:
         "syntax": ("def (:", "SyntaxError"),
         "a missing import": ("import no_such_driver_", "No module named 'no_such_driver_'"),
         "exits": ("import sys\nsys.exit(1)", "SystemExit: 1"),
-        "no table": ("DISPATCH = 1", "DISPATCH is of the type int, not a Dispatch"),
+        "no table": ("DISPATCH = 1", "DISPATCH has type int, which is not derived from Dispatch"),
         "a later version": (
             TABLE + "AcmeDispatch.api_version = (0, 2, 0)",
-            "the dispatch table is of version 0.2.0",
+            "the dispatch table has version 0.2.0",
         ),
     }.values(),
 )
@@ -159,7 +159,7 @@ def test_a_file_without_a_good_table_is_named(tmp_path: Path, text: str, sentenc
     [
         ("acme_not_there_:DISPATCH", "No module named 'acme_not_there_'"),
         ("json:DISPATCH", "no 'DISPATCH' in it"),
-        ("json:dumps", "DISPATCH is of the type function"),
+        ("json:dumps", "DISPATCH has type function"),
     ],
 )
 def test_a_package_without_a_good_table_is_named(
@@ -231,7 +231,9 @@ def test_the_only_library_in_a_folder_is_for_any_manufacturer(
     path = make_probe().path
     caplog.clear()
     assert find_dispatch("Acme", str(path.parent)) is load_library(str(path))
-    assert caplog.messages == [f"{path} is taken for 'Acme': there is no other"]
+    assert caplog.messages == [
+        f"{path} is used as the dispatch table for 'Acme', because the folder has no other library"
+    ]
     assert find_dispatch("PROBE", str(path.parent)) is load_library(str(path))
     shutil.copy(path, path.parent / "libLiteRtDispatch_Other.so")
     assert refuses("Akme", path.parent).status is Status.NOT_FOUND

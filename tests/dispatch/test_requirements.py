@@ -22,5 +22,5 @@ def test_strides_count_elements_of_any_size(element_type: ElementType) -> None:
         refuse_misfit(buffer, wanted, rows, "")
     for strides in ((4, 3, 1), (12, 12, 4), (3, 3, 2), (0, 0, 0)):
         wanted = TensorBufferRequirements(rows.size_bytes, strides=strides)
-        with pytest.raises(LiteRtError, match="row order, and strides of"):
+        with pytest.raises(LiteRtError, match="row-major order, but strides of"):
             refuse_misfit(buffer, wanted, rows, "")

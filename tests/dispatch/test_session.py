@@ -157,9 +157,9 @@ def test_a_closed_call_says_so() -> None:
     bind_all(call)
     session.close()
     for use in (call.invoke, call.invoke_async, call.start_metrics, call.stop_metrics):
-        with pytest.raises(LiteRtError, match=r"the call is closed \(function 'f'\)"):
+        with pytest.raises(LiteRtError, match=r"the NPU call is closed \(function 'f'\)"):
             use()
-    with pytest.raises(LiteRtError, match="the call is closed"):
+    with pytest.raises(LiteRtError, match="the NPU call is closed"):
         call.bind_input(0, TensorBuffer.allocate(FLOATS))
     with pytest.raises(LiteRtError, match="the session is closed"):
         open_call(session)
@@ -186,19 +186,19 @@ OTHER_SHAPE = RankedTensorType.of(ElementType.FLOAT32, (5,))
     {
         "another element type": (
             TensorBuffer.allocate(OTHER_TYPE),
-            "it holds tensor<4xi32>, and tensor<4xf32> is asked for",
+            "it has type tensor<4xi32>, but tensor<4xf32> is required",
         ),
         "another shape": (
             TensorBuffer.allocate(OTHER_SHAPE),
-            "it holds tensor<5xf32>, and tensor<4xf32> is asked for",
+            "it has type tensor<5xf32>, but tensor<4xf32> is required",
         ),
         "too small": (
             TensorBuffer(FLOATS, TensorBuffer.allocate(FLOATS).address, 15),
-            "it has 15 bytes, and 16 are asked for",
+            "it has 15 bytes, but 16 bytes are required",
         ),
         "not aligned": (
             TensorBuffer(FLOATS, 0x1001, 16),
-            "it is at address 0x1001, no multiple of 64",
+            "its address 0x1001 is not a multiple of 64",
         ),
     }.values(),
 )
@@ -224,7 +224,9 @@ def test_a_buffer_that_does_not_fit_never_reaches_the_vendor(
 def test_an_index_out_of_range_is_named(index: int) -> None:
     with open_session(StrictDispatch()) as session:
         call = open_call(session)
-        with pytest.raises(LiteRtError, match=f"output {index} of a call with 1 outputs"):
+        with pytest.raises(
+            LiteRtError, match=f"there is no output {index}: the NPU call has 1 outputs"
+        ):
             call.bind_output(index, TensorBuffer.allocate(FLOATS))
 
 
@@ -271,9 +273,9 @@ def test_options_that_a_vendor_lacks_fail_only_the_runs_that_have_some() -> None
 @pytest.mark.parametrize(
     ("info", "reason"),
     [
-        ({"priority": -1}, "the priority -1 is out of range"),
-        ({"priority": 1001}, "the priority 1001 is out of range"),
-        ({"job_group_id": b"short"}, "the job group id has 5 bytes"),
+        ({"priority": -1}, "the priority of a run is -1, which is out of range"),
+        ({"priority": 1001}, "the priority of a run is 1001, which is out of range"),
+        ({"job_group_id": b"short"}, "the job group id has 5 bytes, which is the wrong length"),
     ],
 )
 def test_scheduling_info_out_of_range_is_refused(info: dict[str, object], reason: str) -> None:
@@ -286,11 +288,11 @@ def test_metrics_are_what_the_vendor_measured() -> None:
         call = open_call(session)
         bind_all(call)
         call.start_metrics(detail=2)
-        with pytest.raises(LiteRtError, match="metrics are being collected already"):
+        with pytest.raises(LiteRtError, match="the collection of metrics is already started"):
             call.start_metrics()
         call.invoke()
         assert [(m.name, m.value) for m in call.stop_metrics()] == [("runs", 1)]
-        with pytest.raises(LiteRtError, match="no metrics are being collected"):
+        with pytest.raises(LiteRtError, match="the collection of metrics is not started"):
             call.stop_metrics()
 
 
@@ -321,5 +323,5 @@ def test_types_with_unknown_dimensions_take_any_shape_of_that_rank() -> None:
         for n in (1, 3):
             type_ = RankedTensorType.of(ElementType.FLOAT32, (n, 4))
             call.bind_input(0, TensorBuffer.allocate(type_))
-        with pytest.raises(LiteRtError, match=r"tensor<\?x4xf32> is asked for"):
+        with pytest.raises(LiteRtError, match=r"tensor<\?x4xf32> is required"):
             call.bind_input(0, TensorBuffer.allocate(FLOATS))

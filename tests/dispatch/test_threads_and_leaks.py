@@ -133,7 +133,7 @@ def test_a_session_closed_while_it_is_used_ends_the_use_with_an_error() -> None:
     started = threading.Event()
 
     def work(_: int) -> None:
-        with pytest.raises(LiteRtError, match="the call is closed"):
+        with pytest.raises(LiteRtError, match="the NPU call is closed"):
             while True:
                 call.invoke()
                 started.set()

@@ -230,7 +230,7 @@ def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
         (
             ["--cmd=melt", "IN", "OUT"],
             Status.INVALID_TOOL_CONFIG,
-            "The values are apply, partition",
+            "Allowed values: apply, partition",
         ),
         (["IN", "OUT", "more"], Status.INVALID_TOOL_CONFIG, "3 arguments"),
         (["--models=F1", "--soc_model=F2", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "'F1'"),
@@ -270,7 +270,11 @@ def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
         (["IN", "FOLDER"], Status.INVALID_ARGUMENT, "the output path is a folder"),
         (["IN", "FOLDER/no/out"], Status.NOT_FOUND, "the directory of the output does not exist"),
         (["--err=FOLDER", "IN", "OUT"], Status.FILE_IO, "cannot write the report"),
-        (["--err=FOLDER/no/report", "IN", "OUT"], Status.FILE_IO, "its folder does not exist"),
+        (
+            ["--err=FOLDER/no/report", "IN", "OUT"],
+            Status.FILE_IO,
+            "the folder of the file does not exist",
+        ),
         (["--err=IN", "IN", "OUT"], Status.INVALID_ARGUMENT, "the report would replace"),
         (["--err=OUT", "IN", "OUT"], Status.INVALID_ARGUMENT, "the report would replace"),
         (

@@ -289,7 +289,7 @@ def test_an_error_of_one_of_many_files_names_it(
 @pytest.mark.parametrize(
     ("arrays", "said"),
     [
-        ({"y": x()}, "no array in it is for an input"),
+        ({"y": x()}, "no array in the file has the name of an input"),
         ({"x": x()[0].astype(np.float64)}, "and the array float64[2, 8]"),
         ({"x": np.zeros(3, np.float32)}, "and the array float32[3]"),
         ({"x": np.zeros((0, *SHAPE), np.float32)}, "do not have the same number of samples"),

@@ -47,7 +47,7 @@ def test_without_ranges_numbers_are_those_of_their_type() -> None:
 WRONG = {
     "no numbers": ("ids", "--input_range=ids is no range of int32"),
     "one number": ("ids:3", "--input_range=ids:3 is no range"),
-    "no such input": ("q:0:1", "'q' is no tensor of this model"),
+    "no such input": ("q:0:1", "'q' is not the name or index of a tensor of this model"),
     "a fraction": ("ids:0:0.5", "is no range of int32"),
     "no order": ("a:0:1:0", "is no range of float32"),
     "no end": ("a:0:0:inf", "is no range of float32"),

@@ -181,7 +181,7 @@ def test_an_input_cannot_be_given_twice(original: str, ramp: Path) -> None:
     for texts in (["ramp.npy", "ramp.npy"], ["ramp.npy", "image=ramp.npy"]):
         with pytest.raises(LiteRtError, match=r"input 'image' has ramp\.npy already") as error:
             run_model(original, RunOptions(inputs=texts))
-        assert error.value.hint == "Give each input one file."
+        assert error.value.hint == "Give only one file for each input."
 
 
 def test_a_file_that_holds_no_array_is_not_taken_for_a_pickle(
@@ -407,10 +407,13 @@ def test_a_vendor_in_a_folder_compiles_and_runs(
         (["--npu_custom_op_inf=Copy,copy.txt"], "Did you mean --npu_custom_op_info?"),
         (["--soc_model=N2", "--soc_manufacturer=Null"], "'Null' has no SoC model 'N2'"),
         (["--soc_manufacturer=Nobody"], "for manufacturer 'Nobody'"),
-        (["--require_npu=all"], "apply_plugin has --require_npu: compile the model with that."),
-        (["--acme_tiles=4"], "Options of 'Reference' begin with its name"),
+        (
+            ["--require_npu=all"],
+            "Only apply_plugin has the flag --require_npu; compile the model with apply_plugin first.",
+        ),
+        (["--acme_tiles=4"], "Options of vendor 'Reference' begin with the vendor's name"),
         (["--soc_manufacturer=Null", "--accelerator=cpu"], "--accelerator excludes the NPU"),
-        (["--libs=a,b"], "--libs has 2 folders"),
+        (["--libs=a,b"], "--libs lists 2 folders"),
         (["--reference_ops=ADD", "--reference_ops=MUL"], "given twice"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
@@ -429,4 +432,4 @@ def test_flags_to_compile_with_mean_nothing_to_a_compiled_file(
     assert litert_npu("run", copying, "--soc_manufacturer=Null") == 2
     printed = capsys.readouterr().err
     assert "the model is already compiled for Null" in printed
-    assert "Leave out the flags for compilation" in printed
+    assert "Remove the flags for compilation" in printed

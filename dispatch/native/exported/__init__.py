@@ -1,1 +1,1 @@
-"""A dispatch table in Python behind LiteRT's C interface: what each slot does, and needs of the host."""
+"""Implements LiteRT's C dispatch interface by calls of a Python dispatch table."""

@@ -1,6 +1,7 @@
-"""The functions of `LiteRtDispatchAsyncInterface` over a table in Python, and events across the border.
+"""Implements `LiteRtDispatchAsyncInterface` by calls of a Python dispatch table, and converts events.
 
-The host's events are Python's here, and a vendor's are the host's (`LiteRtEvent`).
+Events of the host (`LiteRtEvent`) become Python events for the vendor, and events of the vendor become
+`LiteRtEvent` objects.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _CUSTOM = 5  # LiteRtEventType
 
 
 class HostEvent(Event):
-    """An event of the host's, which keeps it until the run that waits for it has ended."""
+    """An event of the host; the host keeps the event until the run that waits for it has ended."""
 
     def __init__(self, host: Host, handle: int) -> None:
         super().__init__()
@@ -44,7 +45,7 @@ class HostEvent(Event):
 
 
 class VendorEvents:
-    """Makes the host's events of a vendor's, as custom events: each lives until the host releases it."""
+    """Converts events of the vendor to custom events of the host; an event lives until the host releases it."""
 
     def __init__(self) -> None:
         self._events: dict[int, _CustomEvent] = {}
@@ -57,9 +58,10 @@ class VendorEvents:
         }
 
     def hand_over(self, event: Event, host: Host, environment: int) -> int:
-        """A new event of the host's for a vendor's.
+        """Returns a new event of the host for an event of the vendor.
 
-        A host that cannot take custom events gets one that has happened, once the vendor's has.
+        If the host does not support custom events, waits for the vendor's event, and returns a signaled event of
+        the host.
         """
         handle = ffi.new("LiteRtEvent*")
         try:
@@ -124,7 +126,7 @@ class AsyncFunctions:
         call = self._functions.handles.get(handle, ExportedCall)
         call.port("input", index)
         if not event:
-            raise LiteRtError(Status.INVALID_ARGUMENT, "the event is NULL")
+            raise LiteRtError(Status.INVALID_ARGUMENT, "the event that the host passes is NULL")
         self._functions.vendor.call(
             "attach_input_event", call.context, index, HostEvent(call.device.host, event)
         )
@@ -134,7 +136,8 @@ class AsyncFunctions:
         if num_events != len(call.outputs):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"room for {num_events} events, where there are {len(call.outputs)} outputs",
+                f"the host expects {num_events} events, but the NPU call has {len(call.outputs)} "
+                "outputs",
                 f"function '{call.function_name}'",
             )
         if num_events:

@@ -1,7 +1,7 @@
-"""The functions of `LiteRtDispatchInterface` over a table in Python (contract: `litert_npu/dispatch.h`).
+"""Implements `LiteRtDispatchInterface` by calls of a Python dispatch table; see `litert_npu/dispatch.h`.
 
-Handles are numbers (`litert.abi.tables`). The functions check the host's arguments, so that the vendor never gets
-an unknown handle.
+Handles are passed as numbers (`litert.abi.tables`). The functions check the host's arguments, so that the vendor
+never gets an invalid handle.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Functions:
 
     Attributes:
       vendor: The vendor's dispatch table.
-      handles: Handles of all objects that the host holds.
-      host, environment: The host and the environment from the call of `initialize`.
-      memory: The memory that the vendor creates itself; None if the vendor creates no memory.
+      handles: Handles of all objects that the host currently uses.
+      host, environment: Host and environment that were passed to `initialize`.
+      memory: Functions for the vendor's device memory; None if the vendor has no device memory.
     """
 
     def __init__(self, dispatch: Dispatch[Any, Any]) -> None:
@@ -114,7 +114,9 @@ class Functions:
         device = self.handles.get(handle, ExportedDevice)
         need(out)
         if not tensor_buffer:
-            raise LiteRtError(Status.INVALID_ARGUMENT, "the tensor buffer is NULL")
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, "the tensor buffer that the host passes is NULL"
+            )
         buffer = device.host.wrap_buffer(tensor_buffer, self.memory)
         known = self.vendor.create("register_tensor_buffer", device.context, buffer)
         out[0] = self.handles.put(ExportedRegistration(device, buffer, known))
@@ -143,7 +145,9 @@ class Functions:
         name = read_text(function_name, "function's name")
         if num_inputs < 0 or num_outputs < 0:
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, f"{num_inputs} inputs and {num_outputs} outputs", name
+                Status.INVALID_ARGUMENT,
+                f"an NPU call cannot have {num_inputs} inputs and {num_outputs} outputs",
+                name,
             )
         kind, module = self.open_module(device, executable_type, need(byte_code))
         detail = f" of '{name}'"
@@ -157,7 +161,7 @@ class Functions:
     def open_module(
         self, device: ExportedDevice, executable_type: int, byte_code: Any
     ) -> tuple[ExecutableType, MemBuffer]:
-        """Returns the byte code in a `LiteRtMemBuffer*` and its kind; registers the assets that come with it."""
+        """Returns a byte code module's kind and bytes; registers assets that are stored with the module."""
         try:
             kind = ExecutableType(executable_type)
         except ValueError:
@@ -172,7 +176,7 @@ class Functions:
         return kind, module
 
     def put_call(self, call: ExportedCall, num_inputs: int, num_outputs: int, out: Any) -> None:
-        """Gives the host a handle of a new NPU call."""
+        """Stores a new NPU call, and writes its handle to `out` for the host."""
         call.inputs = [ExportedPort("input", index, call) for index in range(num_inputs)]
         call.outputs = [ExportedPort("output", index, call) for index in range(num_outputs)]
         handle = self.handles.put(call)
@@ -225,7 +229,7 @@ class Functions:
         def show(name: str, tensor_type: RankedTensorType, data: memoryview) -> None:
             bytes_ = ffi.from_buffer(data)
             status = receive(user_data, name.encode(), new_type(tensor_type), bytes_, data.nbytes)
-            check(status, "the host does not take a tensor", f"tensor '{name}'")
+            check(status, "the host's function for intermediate tensors failed", f"tensor '{name}'")
 
         self.vendor.call("invoke_tapped", call.context, show, detail=_of(call))
 
@@ -240,7 +244,7 @@ class Functions:
         if not call.is_measured:
             raise LiteRtError(
                 Status.RUNTIME_FAILURE,
-                "metrics are stopped that were not started",
+                "the host stops the collection of metrics, but did not start it",
                 f"function '{call.function_name}'",
             )
         call.is_measured = False
@@ -255,7 +259,8 @@ class Functions:
         need(out)
         if not 0 <= index < len(metrics.values):
             raise LiteRtError(
-                Status.INDEX_OOB, f"metric {index}, where there are {len(metrics.values)}"
+                Status.INDEX_OOB,
+                f"there is no metric {index}: the number of metrics is {len(metrics.values)}",
             )
         _write_metric(metrics.values[index], out, metrics.texts)
 
@@ -332,7 +337,7 @@ class Functions:
         if registration.device is not device:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the tensor buffer {handle:#x} is registered with another device context",
+                f"tensor buffer {handle:#x} is registered with another device context",
             )
         return registration
 

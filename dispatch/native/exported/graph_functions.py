@@ -1,4 +1,4 @@
-"""The functions of `LiteRtDispatchGraphInterface` over a table in Python."""
+"""Implements `LiteRtDispatchGraphInterface` by calls of a Python dispatch table."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Executable:
 
 
 class GraphFunctions:
-    """The C functions for graphs of several executables; the host chooses the ids of nodes and edges."""
+    """C functions for graphs of several executables; the host chooses the ids of nodes and edges."""
 
     def __init__(self, functions: Functions, interface: GraphInterface[Any, Any]) -> None:
         self._functions = functions
@@ -116,7 +116,9 @@ class GraphFunctions:
         need(out)
         context = self._interface.invocation_context_create_from_graph(device.context, graph.graph)
         if context is None:
-            raise LiteRtError(Status.RUNTIME_FAILURE, "the vendor made no context of the graph")
+            raise LiteRtError(
+                Status.RUNTIME_FAILURE, "the vendor returned no invocation context for the graph"
+            )
         run = self._functions.vendor.bind("invoke", context, detail=" of a graph")
         call = ExportedCall(context, device, "graph", run, graph=handle)
         self._functions.put_call(call, len(graph.inputs), len(graph.outputs), out)

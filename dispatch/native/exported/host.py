@@ -1,4 +1,4 @@
-"""The host of an exported table: the host's runtime context, and the arguments that the host passes."""
+"""Calls functions of the host's runtime context, and reads arguments that the host passes to an exported table."""
 
 from __future__ import annotations
 
@@ -20,28 +20,32 @@ _STRING = 8  # LiteRtAnyType
 
 
 class Host:
-    """Calls the functions of the host's runtime context; handles are numbers."""
+    """Calls functions of the host's runtime context; handles are passed as numbers."""
 
     __slots__ = ("_context", "_size")
 
     def __init__(self, context: Any) -> None:
-        """Stores a `LiteRtRuntimeContext*`, which lives as long as the process."""
+        """Stores a `LiteRtRuntimeContext*`, which must stay valid as long as the process."""
         if not context:
-            raise LiteRtError(Status.INVALID_ARGUMENT, "the runtime context is NULL")
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, "the runtime context that the host passes is NULL"
+            )
         self._context = context
         self._size = int(context.abi_header.struct_size)
 
     def call(self, slot: str, *arguments: Any) -> None:
-        """Calls a function of the host; arguments are cffi values, or numbers for handles.
+        """Calls a function of the host; arguments are cffi values, and handles are numbers.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if the host has no such function; the error status that the host's function
+          LiteRtError: UNSUPPORTED, if the host lacks the function; otherwise the error status that the function
             returns.
         """
         offset, types = _signature(slot)
         function = getattr(self._context, slot) if offset < self._size else None
         if not function:
-            raise LiteRtError(Status.UNSUPPORTED, f"the host's runtime context has no {slot}")
+            raise LiteRtError(
+                Status.UNSUPPORTED, f"the host's runtime context has no function {slot}"
+            )
         given = (
             ffi.cast(kind, value) if isinstance(value, int) and kind.kind == "pointer" else value
             for kind, value in zip(types, arguments, strict=True)
@@ -49,23 +53,24 @@ class Host:
         check(function(*given) or 0, f"the host's {slot} failed")
 
     def wrap_buffer(self, handle: int, memory: MemoryFunctions | None) -> TensorBuffer:
-        """Returns the host's tensor buffer of a handle; the host must keep the buffer as long as it is used.
+        """Returns a tensor buffer of the host, by handle; the host must keep the buffer while it is used.
 
         Args:
-          handle: Handle of the buffer.
-          memory: The memory that the vendor creates itself; None if the vendor creates no memory.
+          handle: Handle of the host's tensor buffer.
+          memory: Functions for the vendor's device memory; None if the vendor has no device memory.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if the memory is neither host memory nor the vendor's memory, or is smaller
-            than its tensor.
+          LiteRtError: UNSUPPORTED, if the buffer is neither in host memory nor in the vendor's memory;
+            INVALID_ARGUMENT, if the buffer is smaller than its tensor.
         """
         kind = int(self._ask("LiteRtTensorBufferType", "get_tensor_buffer_type", handle)[0])
         own = memory if memory is not None and kind in memory.types else None
         if kind != BufferType.HOST_MEMORY and own is None:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"a tensor buffer of type {kind}, not in host memory ({int(BufferType.HOST_MEMORY)})",
-                hint="Let the runtime allocate buffers, by the requirements.",
+                f"the tensor buffer has type {kind}, but the vendor supports only host memory "
+                f"(type {int(BufferType.HOST_MEMORY)}) and its own memory",
+                hint="Let the runtime allocate buffers from the buffer requirements.",
             )
         c_type = self._ask("LiteRtRankedTensorType", "get_tensor_buffer_tensor_type", handle)
         size = int(self._ask("size_t", "get_tensor_buffer_size", handle)[0])
@@ -79,7 +84,8 @@ class Host:
         if tensor_type.layout.is_static and bytes_there < tensor_type.size_bytes:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"a tensor buffer of {bytes_there} bytes for {tensor_type}, which takes {tensor_type.size_bytes}",
+                f"the tensor buffer has {bytes_there} bytes, but {tensor_type} needs "
+                f"{tensor_type.size_bytes} bytes",
             )
         return TensorBuffer(tensor_type, address_of(address[0]) + offset, bytes_there)
 
@@ -89,7 +95,7 @@ class Host:
         memory: MemoryFunctions | None,
         out: Any,
     ) -> None:
-        """Makes the host's object of what a vendor wants of a tensor, and puts its handle into `out`."""
+        """Creates the host's object for a vendor's buffer requirements, and writes its handle to `out`."""
         there = (BufferType.HOST_MEMORY, *(memory.types if memory is not None else ()))
         types = [kind for kind in requirements.supported_types if kind in there]
         if BufferType.HOST_MEMORY in types:
@@ -97,8 +103,8 @@ class Host:
         if not types:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"the vendor takes buffers of the types {list(requirements.supported_types)}, and an exported "
-                "table is given memory of the host's and of its own handlers alone",
+                f"the vendor supports only the buffer types {list(requirements.supported_types)}, "
+                "but the host can only pass host memory and memory of the vendor's own handlers",
             )
         strides = list(requirements.strides)
         self.call(
@@ -112,14 +118,14 @@ class Host:
         )
 
     def read_environment(self, environment: int) -> EnvironmentOptions:
-        """Returns the options of an environment; default options, if the handle is NULL."""
+        """Returns the options of an environment; if its handle is NULL, returns default options."""
         if not environment:
             return EnvironmentOptions()
         options = self._ask("LiteRtEnvironmentOptions", "get_environment_options", environment)
         return self.read_environment_options(address_of(options[0]))
 
     def read_environment_options(self, options: int) -> EnvironmentOptions:
-        """The same, by the handle of the options themselves."""
+        """Returns environment options, by the handle of the options; default options for a NULL handle."""
         if not options:
             return EnvironmentOptions()
         return EnvironmentOptions(
@@ -129,7 +135,7 @@ class Host:
         )
 
     def read_payload(self, options: int, identifier: str) -> str:
-        """The C string under an identifier in the opaque options of a model or a run; "" where there is none."""
+        """Returns the C string with an identifier in a model's or a run's opaque options; "" if there is none."""
         if not options:
             return ""
         opaque, payload = ffi.new("LiteRtOpaqueOptions*"), ffi.new("void**")
@@ -171,14 +177,14 @@ def _signature(slot: str) -> tuple[int, tuple[Any, ...]]:
 
 
 def need(pointer: Any) -> Any:
-    """A pointer that has to be given: NULL is refused."""
+    """Returns a pointer that must not be NULL; raises an error for NULL."""
     if not pointer:
-        raise LiteRtError(Status.INVALID_ARGUMENT, "an argument is a NULL pointer")
+        raise LiteRtError(Status.INVALID_ARGUMENT, "an argument that the host passes is NULL")
     return pointer
 
 
 def read_text(pointer: Any, what: str) -> str:
-    """A C string that has to be given: NULL is refused."""
+    """Returns a C string that must not be NULL as a str; raises an error for NULL."""
     if not pointer:
         raise LiteRtError(Status.INVALID_ARGUMENT, f"the {what} is NULL")
     return _text(pointer)

@@ -1,4 +1,4 @@
-"""Gives a host the own memory types of a Python table, as `LiteRtCustomTensorBufferHandlersDef`."""
+"""Lets a host allocate the device memory of a Python table, by `LiteRtCustomTensorBufferHandlersDef`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Memory:
 
 
 class ExportedBuffer(TensorBuffer):
-    """A buffer of the host in memory that the vendor has created."""
+    """A buffer of the host in the vendor's device memory."""
 
     __slots__ = ("buffer_type", "memory")
 
@@ -40,7 +40,7 @@ class ExportedBuffer(TensorBuffer):
 
 
 class MemoryFunctions:
-    """The memory handlers of one table; the number in `memory_handle` identifies the memory."""
+    """C functions that call one table's buffer handlers; the number in `memory_handle` identifies memory."""
 
     def __init__(self, handlers: BufferHandlers[Any], vendor_id: str) -> None:
         self.types = tuple(handlers.supported_types)
@@ -49,12 +49,12 @@ class MemoryFunctions:
         self._handles = Handles()
 
     def describe(self, definition: Any) -> None:
-        """Writes what is no function into a `LiteRtCustomTensorBufferHandlersDef*`."""
+        """Fills all fields of a `LiteRtCustomTensorBufferHandlersDef*` except the functions."""
         if len(self.types) > len(definition.supported_buffer_types):
             raise LiteRtError(
                 Status.DYNAMIC_LOADING,
-                f"buffer_handlers are for {len(self.types)} types of memory; LiteRT's C interface has room "
-                f"for {len(definition.supported_buffer_types)}",
+                f"buffer_handlers support {len(self.types)} types of memory, but LiteRT's C "
+                f"interface supports at most {len(definition.supported_buffer_types)}",
                 f"vendor '{self._vendor_id}'",
             )
         definition.abi_header.struct_size = ffi.sizeof("LiteRtCustomTensorBufferHandlersDef")
@@ -66,7 +66,7 @@ class MemoryFunctions:
     def buffer(
         self, tensor_type: RankedTensorType, buffer_type: int, size: int, memory_handle: Any
     ) -> ExportedBuffer:
-        """Returns a buffer of the host in memory that these handlers must have created."""
+        """Returns a buffer of the host in device memory; these handlers must have allocated the memory."""
         memory = self._handles.get(memory_handle, _Memory)
         return ExportedBuffer(tensor_type, buffer_type, size, memory.value)
 
@@ -82,7 +82,11 @@ class MemoryFunctions:
     ) -> None:
         wanted = from_c(tensor_type)
         if not info or buffer_type not in self.types:
-            raise LiteRtError(Status.INVALID_ARGUMENT, f"memory of type {buffer_type} at {info}")
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"create got memory type {buffer_type}, which is not "
+                f"supported, or a NULL result pointer ({info})",
+            )
         with self._calling("create"):
             value = self._handlers.create(wanted, buffer_type, size)
         if value is None:
@@ -102,7 +106,11 @@ class MemoryFunctions:
         with self._calling("lock"):
             found = self._handlers.lock(memory.value, LockMode(mode))
         if not isinstance(found, int) or not found:
-            raise LiteRtError(Status.RUNTIME_FAILURE, f"the address is {found!r:.80}", "lock")
+            raise LiteRtError(
+                Status.RUNTIME_FAILURE,
+                f"lock returned {found!r:.80}, which is not a valid address",
+                "lock",
+            )
         address[0] = ffi.cast("void*", found)
 
     def unlock_func(self, info: Any) -> None:
@@ -111,7 +119,7 @@ class MemoryFunctions:
 
     def _find(self, info: Any) -> _Memory:
         if not info:
-            raise LiteRtError(Status.INVALID_ARGUMENT, "the memory is NULL")
+            raise LiteRtError(Status.INVALID_ARGUMENT, "the memory that the host passes is NULL")
         return self._handles.get(info.memory_handle, _Memory)
 
     def _calling(self, function: str) -> VendorCall:

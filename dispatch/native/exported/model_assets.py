@@ -1,6 +1,6 @@
-"""Finds a model's assets in the file of the byte code, for hosts that do not pass assets themselves.
+"""Finds a model's assets in the file that contains the byte code, for hosts that do not pass assets.
 
-The assets are in the metadata of the model that contains the byte code, or in a container with the byte code.
+Assets are stored in the metadata of the model that contains the byte code, or in a container with the byte code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r")
 
 
 class ModelAssets:
-    """The assets found for one loaded model; their files stay open until `close`."""
+    """The assets found for one loaded model; the files that contain them stay open until `close`."""
 
     def __init__(self) -> None:
         self._files: list[MappedFile] = []
@@ -32,15 +32,16 @@ class ModelAssets:
     def open(
         self, module: MemBuffer, file_offset: int, *, look_around: bool = True
     ) -> tuple[MemBuffer, Sequence[Asset]]:
-        """Finds the byte code and the assets in a module and in the model around the module.
+        """Finds the byte code in a module, and the assets in the module and in the model that contains it.
 
         Args:
           module: The byte code module that the host passed.
-          file_offset: Offset of `base_address` from the start of the file, in bytes.
-          look_around: Whether to search for assets in the model that contains the module.
+          file_offset: Offset of the module's `base_address` from the start of the file, in bytes.
+          look_around: Whether to search for assets also in the model that contains the module.
 
         Returns:
-          The byte code without a container, and the assets that were not found before, companions first.
+          The byte code without a container, and the assets that earlier calls have not returned; companion files
+          come first.
 
         Raises:
           LiteRtError: INVALID_FLATBUFFER, if the model or the container is damaged.
@@ -61,7 +62,7 @@ class ModelAssets:
         return module, sorted(assets, key=lambda a: not a.companion_path) if is_new else ()
 
     def close(self) -> None:
-        """Closes the files; mapped bytes stay valid as long as they are referenced."""
+        """Closes the files; mapped bytes stay valid while they are referenced."""
         for file in self._files:
             file.close()
 
@@ -81,7 +82,7 @@ class ModelAssets:
 
 
 def to_mem_buffer(buffer: Any) -> MemBuffer:
-    """A `LiteRtMemBuffer*` of the host's, whose bytes have to stay."""
+    """Converts a `LiteRtMemBuffer*` of the host; the host must keep the bytes in memory."""
     base, offset, size = address_of(buffer.base_addr), buffer.offset, buffer.size
     return MemBuffer(int(buffer.fd), base, int(offset), int(size), _view(base + offset, size))
 

@@ -1,4 +1,4 @@
-"""The objects behind the handles of an exported table."""
+"""The objects to which the handles of an exported dispatch table refer."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from litert.core.tensor_type import RankedTensorType
 
 @dataclass(slots=True, eq=False)
 class ExportedDevice:
-    """A model that is loaded on the device.
+    """A device context: a model that is loaded on the device.
 
     Attributes:
-      found: Assets that were found in the files of the byte code.
-      takes_assets: Whether the host passes assets itself, so that no search in the model is needed.
-      asset_names: Names of the assets that the vendor has received.
+      found: Assets that were found in the files that contain byte code.
+      takes_assets: Whether the host itself passes assets, so that the model need not be searched for assets.
+      asset_names: Names of the assets that are already registered with the vendor.
     """
 
     context: Any
@@ -34,7 +34,7 @@ class ExportedDevice:
 
 @dataclass(slots=True, eq=False)
 class ExportedRegistration:
-    """A tensor buffer of the host's that the device knows, the vendor's handle, and what it is attached to."""
+    """A registered tensor buffer of the host, the vendor's handle, and the tensors that it is attached to."""
 
     device: ExportedDevice
     buffer: TensorBuffer
@@ -48,9 +48,10 @@ class ExportedPort:
 
     Attributes:
       kind: `input` or `output`.
-      told: The requirements that the host has received, and the tensor type that the host asked for.
-      attached: The buffer that the vendor reads or writes.
-      known: The attached buffer, and buffers that were attached before and are not detached yet.
+      told: The buffer requirements that the host has received, and the tensor type for which the host requested
+        them.
+      attached: The attached buffer, which the vendor reads or writes; None if no buffer is attached.
+      known: The attached buffer, and earlier buffers that are not yet detached.
     """
 
     kind: str
@@ -61,7 +62,7 @@ class ExportedPort:
     known: list[ExportedRegistration] = field(default_factory=list)
 
     def forget(self, registration: ExportedRegistration) -> None:
-        """Detaches a buffer."""
+        """Removes a buffer from the buffers of this input or output."""
         self.known.remove(registration)
         registration.ports.remove(self)
 
@@ -71,9 +72,9 @@ class ExportedCall:
     """One NPU call.
 
     Attributes:
-      run: The vendor's `invoke`.
-      is_ready: Whether each input and output has a buffer.
-      graph: Handle of the graph that the call was made from; 0 for a call of a function.
+      run: The vendor's `invoke` for this NPU call.
+      is_ready: Whether each input and output has an attached buffer.
+      graph: Handle of the graph from which the NPU call was created; 0 if the NPU call runs a function.
     """
 
     context: Any
@@ -91,13 +92,14 @@ class ExportedCall:
         if not 0 <= index < len(ports):
             raise LiteRtError(
                 Status.INDEX_OOB,
-                f"{kind} {index}, where there are {len(ports)}",
+                f"{kind} {index} does not exist: the NPU call has {len(ports)} tensors of this "
+                "kind",
                 f"function '{self.function_name}'",
             )
         return ports[index]
 
     def check_ready(self) -> None:
-        """Raises an error if an input or output has no buffer."""
+        """Raises an error if an input or output has no attached buffer."""
         missing = [
             f"{p.kind} {p.index}" for p in (*self.inputs, *self.outputs) if p.attached is None
         ]
@@ -112,7 +114,7 @@ class ExportedCall:
 
 @dataclass(slots=True, eq=False)
 class ExportedMetrics:
-    """The measurements of a call; `texts` keeps the texts that C code reads alive."""
+    """The metrics of an NPU call; `texts` keeps the strings alive that C code reads."""
 
     values: Sequence[Metric]
     texts: list[object] = field(default_factory=list)

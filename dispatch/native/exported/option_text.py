@@ -1,4 +1,4 @@
-"""Reads a vendor's options from the text that a host passes, and from an environment variable."""
+"""Reads a vendor's options from a text that the host passes, and from an environment variable."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ OPTIONS_VARIABLE = "LITERT_NPU_DISPATCH_OPTIONS"
 
 
 def parse_options(host_text: str) -> Mapping[str, str]:
-    """Returns the options of `$LITERT_NPU_DISPATCH_OPTIONS`, overridden by the options from the host."""
+    """Returns the options from `$LITERT_NPU_DISPATCH_OPTIONS` and from the host, which take precedence."""
     variable = os.environ.get(OPTIONS_VARIABLE, "")
     return {**parse_text(variable, f"${OPTIONS_VARIABLE}"), **parse_text(host_text)}
 
 
 def parse_text(text: str, where: str = "the host's options") -> Mapping[str, str]:
-    """Options by name.
+    """Returns the options in a text, by name.
 
     Args:
-      text: The text has options of the form `name=value`, separated by semicolons or line breaks; a value may be
-        quoted as in TOML.
-      where: Origin of the text, for messages.
+      text: Options in the form `name=value`, separated by semicolons or line breaks; a value may be quoted as in
+        TOML.
+      where: Where the text comes from, for messages.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if a part of the text is not an option.
+      LiteRtError: INVALID_ARGUMENT, if a part of the text does not have the form `name=value`.
     """
     found: dict[str, str] = {}
     place, text = 0, text.strip()
@@ -41,7 +41,7 @@ def parse_text(text: str, where: str = "the host's options") -> Mapping[str, str
         if match is None:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"'{text[place:]}' does not begin with an option",
+                f"'{text[place:]}' does not begin with an option of the form name=value",
                 where,
                 "Write name=value;name=value.",
             )

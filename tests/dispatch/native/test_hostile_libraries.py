@@ -23,7 +23,9 @@ NEEDED = (
 
 @pytest.mark.parametrize("slot", NEEDED)
 def test_a_slot_that_stock_needs_is_missed_at_load(make_probe: MakeProbe, slot: str) -> None:
-    with pytest.raises(LiteRtError, match=f"its table has no {slot}") as error:
+    with pytest.raises(
+        LiteRtError, match=f"the `interface` of the dispatch library lacks {slot}"
+    ) as error:
         make_probe(f"null-{slot}")
     assert error.value.status is Status.DYNAMIC_LOADING
     assert error.value.where.endswith("libLiteRtDispatch_Probe.so")
@@ -31,11 +33,14 @@ def test_a_slot_that_stock_needs_is_missed_at_load(make_probe: MakeProbe, slot: 
 
 AT_LOAD = {
     "refuse-api": (Status.TIMEOUT_EXPIRED, "LiteRtDispatchGetApi failed"),
-    "version": (Status.WRONG_VERSION, "its dispatch API is of version 0.1.5"),
-    "null-interface": (Status.DYNAMIC_LOADING, "has left `interface` empty"),
-    "null-lock_func": (Status.DYNAMIC_LOADING, "its buffer handlers have no lock_func"),
-    "handlers-host": (Status.DYNAMIC_LOADING, r"the types of memory \[150, 1\]"),
-    "handlers-number": (Status.DYNAMIC_LOADING, "for 1000 types of memory"),
+    "version": (Status.WRONG_VERSION, "the dispatch library has version 0.1.5"),
+    "null-interface": (Status.DYNAMIC_LOADING, "has left the field `interface` NULL"),
+    "null-lock_func": (
+        Status.DYNAMIC_LOADING,
+        "the buffer handlers of the dispatch library lack lock_func",
+    ),
+    "handlers-host": (Status.DYNAMIC_LOADING, r"the memory types \[150, 1\]"),
+    "handlers-number": (Status.DYNAMIC_LOADING, "have 1000 memory types"),
 }
 
 
@@ -81,7 +86,11 @@ AT_START = {
         "check_runtime_compatibility",
     ),
     "refuse-device_context_create": (Status.TIMEOUT_EXPIRED, "failed", "device_context_create"),
-    "null-device": (Status.RUNTIME_FAILURE, "the device context is NULL", "device_context_create"),
+    "null-device": (
+        Status.RUNTIME_FAILURE,
+        "the device context that the library returned is NULL",
+        "device_context_create",
+    ),
     "refuse-register_asset": (Status.TIMEOUT_EXPIRED, "failed", "register_asset 'Gain'"),
 }
 
@@ -101,11 +110,15 @@ def test_a_start_that_fails_names_the_function(make_probe: MakeProbe, fault: str
 @pytest.mark.parametrize(
     ("capabilities", "fault", "sentence"),
     [
-        (0, "", "the capabilities are 0, without BASIC"),
-        (6, "", "the capabilities are 6, without BASIC"),
-        (3, "null-async_interface", "`async_interface` is for, which is empty"),
-        (3, "null-invoke_async", "its `async_interface` has no invoke_async"),
-        (5, "null-add_edge", "its `graph_interface` has no add_edge"),
+        (0, "", "the capabilities of the library are 0, but must include BASIC"),
+        (6, "", "the capabilities of the library are 6, but must include BASIC"),
+        (3, "null-async_interface", "needs `async_interface`, but this field is NULL"),
+        (
+            3,
+            "null-invoke_async",
+            "the `async_interface` of the dispatch library lacks invoke_async",
+        ),
+        (5, "null-add_edge", "the `graph_interface` of the dispatch library lacks add_edge"),
     ],
 )
 def test_capabilities_that_are_not_there_are_refused(
@@ -128,7 +141,10 @@ def test_a_part_without_its_capability_is_not_used(make_probe: MakeProbe) -> Non
 
 AT_CALL = {
     "refuse-invocation_context_create": (Status.TIMEOUT_EXPIRED, "function failed"),
-    "null-context": (Status.RUNTIME_FAILURE, "the invocation context is NULL"),
+    "null-context": (
+        Status.RUNTIME_FAILURE,
+        "the invocation context that the library returned is NULL",
+    ),
     "refuse-get_input_requirements": (Status.TIMEOUT_EXPIRED, "function failed"),
     "refuse-get_output_requirements": (Status.TIMEOUT_EXPIRED, "function failed"),
     "nonsense-null": (Status.INVALID_ARGUMENT, "the TensorBufferRequirements handle is NULL"),
@@ -136,9 +152,12 @@ AT_CALL = {
         Status.INVALID_ARGUMENT,
         "0x1230 is not a handle of a TensorBufferRequirements",
     ),
-    "nonsense-types": (Status.RUNTIME_FAILURE, "the supported types are"),
+    "nonsense-types": (Status.RUNTIME_FAILURE, "supported_types is"),
     "nonsense-number": (Status.INVALID_ARGUMENT, "function failed"),
-    "nonsense-strides": (Status.RUNTIME_FAILURE, "there are 7 strides for tensor<2x2xf32>"),
+    "nonsense-strides": (
+        Status.RUNTIME_FAILURE,
+        "strides is 7, which does not fit the rank of tensor<2x2xf32>",
+    ),
 }
 
 

@@ -217,8 +217,8 @@ def test_what_a_library_lacks_is_in_the_log(
 ) -> None:
     make_probe("null-detach_input,null-device_context_destroy,null-get_metric")
     first, second = caplog.messages
-    assert "has no device_context_destroy, detach_input: what is made stays" in first
-    assert "has no get_metric: its metrics are not used" in second
+    assert "lacks device_context_destroy, detach_input: objects are not released" in first
+    assert "lacks get_metric: metrics of the library are not used" in second
 
 
 def test_copies_of_a_library_do_not_share_contexts(make_probe: MakeProbe) -> None:
@@ -291,5 +291,5 @@ def test_strides_come_as_elements(make_probe: MakeProbe, element_type: ElementTy
         call = session.open_call(byte_code, "main", [rows], [rows])
         (wanted,) = call.input_requirements
         assert list(wanted.strides) == [1, 1]
-        with pytest.raises(LiteRtError, match=r"strides of \[1, 1\] elements are asked for"):
+        with pytest.raises(LiteRtError, match=r"strides of \[1, 1\] elements are required"):
             call.bind_input(0, TensorBuffer.allocate(rows, wanted.size))

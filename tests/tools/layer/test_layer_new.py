@@ -145,7 +145,7 @@ def test_no_file_is_replaced(author: Path, litert_npu: LitertNpu, capsys: Captur
     (author / "f").mkdir()
     (author / "f" / "Struct.cl").write_text("mine")
     assert litert_npu("layer", "new", "--model=struct.tflite", "-o", "f") == 2
-    assert "ALREADY_EXISTS: the file exists already (f/Struct.cl)" in capsys.readouterr().err
+    assert "ALREADY_EXISTS: the file already exists (f/Struct.cl)" in capsys.readouterr().err
     assert [p.name for p in (author / "f").iterdir()] == ["Struct.cl"]
     assert (author / "f" / "Struct.cl").read_text() == "mine"
 
@@ -173,7 +173,7 @@ WRONG = {
     "no model": (["new"], "no model. Give --model=FILE"),
     "no op": (["new", "--model=model.tflite", "--op=Sinh"], "no op 'Sinh' in the model"),
     "a stub of nothing": (["stub"], "no model"),
-    "a kind": (["new", "--model=model.tflite", "--kind=so"], "--kind has no value 'so'"),
+    "a kind": (["new", "--model=model.tflite", "--kind=so"], "--kind has the unknown value 'so'"),
     "a folder that is a file": (
         ["stub", "--model=model.tflite", "-o", "model.tflite"],
         "cannot write",

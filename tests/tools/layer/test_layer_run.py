@@ -279,7 +279,7 @@ WRONG = {
         ["--input=x.npy"],
         "input 'input0' is float64[3], but the op takes float32[2, 4]",
     ),
-    "no such input": (["--input=z=x.npy"], "'z' is no tensor"),
+    "no such input": (["--input=z=x.npy"], "'z' is not the name or index of a tensor"),
     "no reference": (["--reference=ref.py:none"], "no function 'none' in it"),
     "no file": (["--reference=no.py:f"], "NOT_FOUND: no such file (no.py)"),
     "no module": (["--reference=f"], "--reference=f. Write it as file.py:function"),

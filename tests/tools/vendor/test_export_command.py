@@ -169,7 +169,7 @@ def test_a_folder_that_cannot_be_made_is_told_of(
     ("text", "said"),
     [
         ("import no_such_module", "No module named 'no_such_module'"),
-        ("DISPATCH = 3", "DISPATCH is of the type int, not a Dispatch"),
+        ("DISPATCH = 3", "DISPATCH has type int, which is not derived from Dispatch"),
         ("TABLE = 3", "no 'DISPATCH' in it"),
         ("DISPATCH = '/opt/libLiteRtDispatch_Bad.so'", "the vendor is a shared library already"),
         (_OF_USE_HERE, "elsewhere"),
