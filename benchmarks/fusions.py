@@ -1,9 +1,9 @@
 """Each fusion of the reference compiler makes networks faster: all fusions are faster than all fusions but one.
 
 The benchmark compiles networks of MediaPipe with many fused ops into one NPU call each: once with all fusions, and
-  once without each fusion. The two files run in turn, each in its own process. If a fusion does not change the
-  file of a network, the table has no row for this network. The environment variable LITERT_NPU_NETWORKS names
-  other networks, separated by commas.
+once without each fusion. The two files run in turn, each in its own process. If a fusion does not change the file
+of a network, the table has no row for this network. The environment variable LITERT_NPU_NETWORKS names other
+networks, separated by commas.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes `docs/vendor_contract.md` from the headers: each function that a vendor writes or calls.
+"""Writes `docs/vendor_contract.md` from the C headers, with each function that a vendor writes or calls.
 
 python -m litert.abi.contract_document
 """
@@ -18,20 +18,21 @@ TARGET = os.path.join(
 
 TITLES = {
     "compiler_plugin.h": "Functions that a compiler plugin exports",
-    "dispatch.h": "Functions that a dispatch library exports, and functions in the table that it fills",
+    "dispatch.h": "Functions that a dispatch library exports, and functions in its table",
     "compiler_options.h": "Functions that a compiler plugin looks up in its host",
     "compiler_context.h": "The table that a compiler plugin gets: `LiteRtCompilerContext`",
     "runtime_context.h": "The table that a dispatch library gets: `LiteRtRuntimeContext`",
 }
 TABLES = ("compiler_context.h", "runtime_context.h")
-"""The headers that define a table of functions; the other headers have functions, each with its rules."""
+"""Names of the headers that define a table of host functions."""
 
 INTRODUCTION = """\
 # The contract between a host and a vendor's libraries
 
 This page describes each function that a vendor writes or calls, with its rules. It is for people who write a
 vendor; `docs/vendors.md` says how to begin. `litert-npu vendor check` checks the rules and reports their names,
-such as **invoke.written**. A Python vendor keeps the same rules, but the host keeps the rules about pointers.
+such as **invoke.written**. The rules also apply to vendors in Python, except rules about pointers, which the host
+keeps.
 
 `python -m litert.abi.contract_document` makes this page from the headers in `litert/abi/include/litert_npu`.
 `python -m litert.abi` prints the folder of these headers, for the option `-I` of a C compiler.
@@ -44,14 +45,14 @@ _EXPORT = re.compile(r"(?:LITERT_CAPI_EXPORT )?((?:LiteRtStatus|void|const char\
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A comment, or a declaration up to its semicolon or brace, on one line."""
+    """A comment of a header, or a declaration up to its semicolon or brace, without line breaks."""
 
     is_comment: bool
     text: str
 
 
 def document() -> str:
-    """Returns the text of the page."""
+    """Returns the text of `docs/vendor_contract.md`."""
     parts = [INTRODUCTION]
     for header, title in TITLES.items():
         first, *pieces = _pieces(header)
@@ -61,7 +62,7 @@ def document() -> str:
 
 
 def _functions(pieces: Sequence[_Piece]) -> Iterator[str]:
-    """Yields each function: its description, its declaration and its rules."""
+    """Yields the description, the declaration and the rules of each function."""
     comment, level = "", "###"
     for piece in pieces:
         slot, export = _SLOT.fullmatch(piece.text), _EXPORT.fullmatch(piece.text)
@@ -76,13 +77,15 @@ def _functions(pieces: Sequence[_Piece]) -> Iterator[str]:
 
 
 def _table(pieces: Sequence[_Piece]) -> Iterator[str]:
-    """Yields the slots of a table, group by group, with their offsets in bytes."""
+    """Yields the slots of a table in groups, with their offsets in bytes."""
     offset, rows = 8, False
     for piece in pieces:
         slot = _SLOT.fullmatch(piece.text)
         group = re.match(r"(\d+): ", piece.text) if piece.is_comment else None
         if group:
-            assert int(group[1]) == offset, f"{piece.text[:40]} begins at {offset}"
+            assert int(group[1]) == offset, (
+                f"the group '{piece.text[:40]}' begins at offset {offset}"
+            )
             yield f"\n{_prose(piece.text[group.end() :])}"
             rows = False
         if slot:
@@ -105,7 +108,7 @@ def _pieces(header: str) -> list[_Piece]:
 
 
 def _paragraphs(comment: str) -> Sequence[str]:
-    """Returns the paragraphs of a comment: blank lines and names of rules begin a new paragraph."""
+    """Returns the paragraphs of a comment; blank lines and names of rules separate paragraphs."""
     return [
         " ".join(part.split())
         for part in re.split(r"\n\s*\n|\n(?=\[[a-z_]+\.[a-z_]+\])", comment)
@@ -125,7 +128,7 @@ def _rules(comment: str) -> str:
 
 
 def _wrapped(declaration: str) -> str:
-    """Returns a declaration; a long one has each argument on its own line."""
+    """Returns a declaration; a long declaration has each argument on its own line."""
     if len(declaration) <= 100:
         return declaration
     head, _, arguments = declaration.rpartition("(")

@@ -1,4 +1,4 @@
-"""Writes `definitions.py`, cffi's form of the headers, so that no program parses C at run time.
+"""Writes `definitions.py`, the headers in cffi's compiled form, so that no program parses C at run time.
 
 python -m litert.abi.definitions_generator
 """
@@ -27,7 +27,7 @@ TARGET = os.path.join(os.path.dirname(os.path.abspath(__file__)), "definitions.p
 
 
 def generate(path: str) -> None:
-    """Writes the module to `path`."""
+    """Writes the module with cffi's definitions to `path`."""
     import cffi
 
     ffi = cffi.FFI()

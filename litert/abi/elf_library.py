@@ -1,8 +1,8 @@
 """Writes small shared libraries, function by function, because users may have no C compiler.
 
-A library is an ELF file with two segments: headers, tables and code, which are readable and
-executable; then data, which are writable, with the dynamic section. Code finds the data by
-distances that do not depend on the load address.
+A library is an ELF file with two segments. The first segment is readable and executable, and contains headers,
+tables and code. The second segment is writable, and contains data and the dynamic section. Code addresses the data
+relative to itself, so that the library works at any load address.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DATA = 0x10000
 """Offset of the data from the start of the library, in bytes: the largest page size of aarch64."""
 
 CODE = 0x800
-"""Offset of the first function, behind all tables, in bytes."""
+"""Offset of the first function, which follows all tables, in bytes."""
 _HEADER_SIZE, _PROGRAM_HEADER_SIZE, _NUM_PROGRAM_HEADERS = 64, 56, 4
 _SYMBOL_SIZE = 24
 # Version of all symbols: references to other libraries never resolve to these
@@ -29,11 +29,11 @@ _MACHINES = {"x86_64": 62, "aarch64": 183}
 _FILL = {"x86_64": b"\xcc", "aarch64": b"\0"}  # filling that never runs
 
 Code = Callable[[str, int], bytes]
-"""Function that returns a function's code for a machine and an offset from the start of the library."""
+"""A function that returns the code of a library function, for a machine and an offset from the library's start."""
 
 
 def load_library(image: bytes, name: str, flags: int) -> Any:
-    """Loads an image of `elf_library` with RTLD_NOW and further dlopen flags; the library stays loaded.
+    """Loads the bytes of a library with RTLD_NOW and further dlopen flags; the library stays loaded.
 
     Raises:
       LiteRtError: DYNAMIC_LOADING.
@@ -50,9 +50,9 @@ def load_library(image: bytes, name: str, flags: int) -> Any:
     except OSError as error:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"cannot load code for native vendors: {error}",
+            f"the loader cannot load the generated library for native vendors: {error}",
             os.environ.get("TMPDIR", "/tmp"),  # `gettempdir` raises where there is none
-            "Set TMPDIR to a directory whose files may be executed.",
+            "Set TMPDIR to a directory on a file system without the mount option noexec.",
         ) from error
 
 
@@ -62,19 +62,19 @@ def elf_library(
     """Returns a library as the bytes of a file.
 
     Args:
-      name: Name of the library; must be unique in a process.
-      functions: Functions that the library exports, each with its code.
-      data_size: Number of bytes of data, a multiple of 8, which are zero after loading.
+      name: Name of the library, which must be unique in a process.
+      functions: Functions that the library exports, by name, with their code.
+      data_size: Size of the data in bytes, a multiple of 8; the data are zeros after loading.
       machine: Machine: `x86_64` or `aarch64`; "" for this machine.
 
     Raises:
-      LiteRtError: UNSUPPORTED, for any other machine.
+      LiteRtError: UNSUPPORTED, if the machine is neither x86_64 nor aarch64.
     """
     machine = machine or os.uname().machine
     if machine not in _MACHINES:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"native vendors do not run on {machine}, only on {' and '.join(_MACHINES)}",
+            f"vendors in shared libraries do not run on {machine}, only on {' and '.join(_MACHINES)}",
         )
     code = b""
     places: dict[str, tuple[int, int]] = {}  # offset and size of each function
@@ -94,7 +94,7 @@ def elf_library(
 def _tables(
     places: dict[str, tuple[int, int]], soname: str, names: bytes
 ) -> tuple[bytes, Sequence[tuple[int, int]]]:
-    """Builds symbols, their hash table, versions and names, and the entries of the dynamic section."""
+    """Builds the symbol table with its hash table, versions and names, and the entries of the dynamic section."""
     count = len(places) + 1
     symbols = bytes(_SYMBOL_SIZE) + b"".join(
         struct.pack("<IBBHQQ", _place(names, name), 0x12, 0, 1, at, size)  # global function

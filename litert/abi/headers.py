@@ -1,9 +1,9 @@
-"""Reads this package's C headers: the one source of the ABI, its documents and its checks.
+"""Reads the C headers of this package, which are the only source of the ABI, its documentation and its checks.
 
-`include/litert_npu/*.h` declares the structs, tables and functions that vendor libraries and hosts
-share; the comments in the headers hold the contract. The headers are the source of the cffi
-definitions (`litert.abi.definitions_generator`), the reference of all functions, and the rule texts
-in reports of the conformance suite.
+`include/litert_npu/*.h` declares the structs, tables and functions that vendor libraries and hosts share; comments
+in the headers are the contract. From the headers, other modules make the cffi definitions
+(`litert.abi.definitions_generator`), the reference of all functions, and the rule texts in reports of `vendor
+check`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ HEADERS = (
     "runtime_context.h",
     "dispatch.h",
 )
-"""Headers in the order in which they include each other, in `include/litert_npu`."""
+"""Names of the headers in `include/litert_npu`; each header follows the headers that it includes."""
 
 RULE = re.compile(r"\s*(?:/\*|\*)?\s*\[([a-z_]+\.[a-z_]+)\] ?(.*)")
-"""A comment line that begins a rule: the rule's name, and the rest of the line."""
+"""A pattern for the first line of a rule in a comment: the rule's name, and the rest of the line."""
 _FUNCTION = re.compile(r"\(\*(\w+)\)\(|\b(LiteRt\w+)\(")
 _PROTOTYPE = re.compile(r"^([\w ]+?\**) ?(LiteRt\w+)\(([^()]*)\);", re.M)
 
@@ -37,13 +37,12 @@ class Rule:
     """A rule of the contract between a host and a vendor.
 
     Attributes:
-      name: Unique name, such as `invoke.written`.
-      text: Text of the rule in the header.
-      function: Function that the rule belongs to, without the prefix of an interface: `invoke`,
-        `LiteRtDispatchGetApi`.
-      header: Name of the header; for a rule outside of all headers, the package with the rule's
+      name: Unique name of the rule, such as `invoke.written`.
+      text: Text of the rule.
+      function: Name of the function that the rule belongs to, such as `invoke` or `LiteRtDispatchGetApi`.
+      header: Name of the header that contains the rule; if no header contains the rule, the package with its
         check.
-      line: Line of the header, counted from 1; 0 for a rule outside of all headers.
+      line: Line of the header in which the rule begins, counted from 1; 0 if no header contains the rule.
     """
 
     name: str
@@ -54,12 +53,12 @@ class Rule:
 
     @property
     def is_recommended(self) -> bool:
-        """Whether hosts work with a vendor that breaks the rule."""
+        """Whether the rule is only a recommendation: hosts also work with a vendor that breaks the rule."""
         return self.text.startswith("Recommended:")
 
     @property
     def where(self) -> str:
-        """The position of the rule, for people."""
+        """The place of the rule in the headers, for messages."""
         return f"litert_npu/{self.header}:{self.line}" if self.line else self.header
 
 
@@ -75,7 +74,7 @@ def read_header(name: str) -> str:
 
 
 def read_contract() -> Mapping[str, Rule]:
-    """Returns all rules of all headers by name, in their order."""
+    """Returns the rules of all headers, by name, in the order of the headers."""
     rules: dict[str, Rule] = {}
     for header in HEADERS:
         for rule in _rules_of(header, read_header(header).splitlines()):
@@ -85,7 +84,7 @@ def read_contract() -> Mapping[str, Rule]:
 
 
 def read_prototypes(header: str) -> Mapping[str, str]:
-    """Returns the type of a pointer to each function that a header declares, by name, in the header's order."""
+    """Returns the type of a pointer to each function that a header declares, by the function's name."""
     return {
         match[2]: f"{match[1]} (*)({' '.join(match[3].split())})"
         for match in _PROTOTYPE.finditer(_code(header))
@@ -109,31 +108,28 @@ def _rules_of(header: str, lines: list[str]) -> list[Rule]:
 
 
 def _function_after(lines: list[str], index: int) -> str:
-    """Returns the function that a comment stands before.
-
-    For a comment of a struct or header, the first function in it.
-    """
+    """Returns the name of the first function after a comment."""
     ends = False
     for line in lines[index:]:
         match = _FUNCTION.search(line)
         if ends and match and "typedef" not in line:
             return match[1] or match[2]
         ends = ends or "*/" in line
-    raise AssertionError(f"no function follows line {index + 1}")
+    raise AssertionError(f"no function follows the comment in line {index + 1}")
 
 
 def declarations() -> str:
-    """Returns all headers as one text for a C parser without a preprocessor."""
+    """Returns all headers as one text, for a C parser without a preprocessor."""
     text = without_directives("\n".join(map(_code, HEADERS))).replace('extern "C" {', "")
     return re.sub(r"^\}$", "", text, flags=re.M)
 
 
 def without_directives(text: str) -> str:
-    """Returns C code without preprocessor lines."""
+    """Returns C code without preprocessor directives."""
     return re.sub(r"^#(?:.*\\\n)*.*$", "", text, flags=re.M)
 
 
 def _code(header: str) -> str:
-    """Returns a header without comments and export macros."""
+    """Returns the text of a header without comments and export macros."""
     text = re.sub(r"/\*.*?\*/", "", read_header(header), flags=re.S)
     return re.sub("LITERT_CAPI_EXPORT ?", "", text)

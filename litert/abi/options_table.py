@@ -1,4 +1,4 @@
-"""Options as C code reads them: opaque payloads by name, and environment options by tag."""
+"""Stores options for C code, as opaque payloads by name and environment options by tag."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ _TAGS = {
 
 
 class HostOptions(NamedTuple):
-    """The object behind a `LiteRtOptions`."""
+    """The host's object for a handle `LiteRtOptions`."""
 
     opaque: int  # handle
 
 
 class HostOpaqueOptions(NamedTuple):
-    """The object behind a `LiteRtOpaqueOptions`: payloads by name, in C memory."""
+    """The host's object for a handle `LiteRtOpaqueOptions`: payloads by name, in C memory."""
 
     payloads: Mapping[str, Any]
     compiler: int  # handle
 
 
 class HostCompilerOptions(NamedTuple):
-    """The object behind a `LiteRtCompilerOptions`: names and paths, in C memory."""
+    """The host's object for a handle `LiteRtCompilerOptions`: names of ops and paths of assets, in C memory."""
 
     custom_op_infos: Sequence[tuple[Any, Any]]
 
 
 class HostEnvironmentOptions(NamedTuple):
-    """The object behind a `LiteRtEnvironmentOptions`: texts by tag, in C memory."""
+    """The host's object for a handle `LiteRtEnvironmentOptions`: texts by tag, in C memory."""
 
     values: Mapping[int, Any]
 
 
 class OptionsTable:
-    """The options behind handles of C code, and the functions that read them.
+    """The options that C code has handles of, and the C functions that read these options.
 
     Memory that a function returns lives until the handle is dropped.
     """
@@ -58,7 +58,7 @@ class OptionsTable:
     def put_options(
         self, payloads: Mapping[str, bytes], custom_op_infos: Sequence[CustomOpInfo] = ()
     ) -> int:
-        """Makes a `LiteRtOptions`, with opaque options by name; C sees a zero byte behind each payload."""
+        """Makes a `LiteRtOptions` with opaque payloads by name; in C memory, a zero byte follows each payload."""
         infos = [(_text(info.op_name), _text(info.asset_path)) for info in custom_op_infos]
         compiler = self._handles.put(HostCompilerOptions(infos))
         texts = {name: ffi.new("char[]", payload) for name, payload in payloads.items()}
@@ -72,7 +72,7 @@ class OptionsTable:
             self._handles.drop(each)
 
     def put_environment(self, environment: EnvironmentOptions) -> int:
-        """Makes a `LiteRtEnvironmentOptions`; options without a value are not found."""
+        """Makes a `LiteRtEnvironmentOptions`; C code gets the status NotFound for options without a value."""
         values = {
             ffi.integer_const(tag): _text(value)
             for field, tag in _TAGS.items()
@@ -125,7 +125,9 @@ class OptionsTable:
         """`LiteRtGetCompilerOptionsCustomOpInfo`."""
         infos = self._handles.get(compiler_options, HostCompilerOptions).custom_op_infos
         if index >= len(infos):
-            raise LiteRtError(Status.INDEX_OOB, f"the custom op info {index} of {len(infos)}")
+            raise LiteRtError(
+                Status.INDEX_OOB, f"there is no custom op info {index}, only {len(infos)} infos"
+            )
         op_name[0], asset_path[0] = infos[index]
 
 
@@ -133,7 +135,7 @@ _table = OptionsTable()
 
 
 def options_table() -> OptionsTable:
-    """The table of this process, which C functions that are found by name read."""
+    """The table of options that the C functions of `symbol_library` read."""
     return _table
 
 

@@ -1,7 +1,7 @@
-"""Converts status codes between C and Python: numbers become errors, and errors become numbers.
+"""Converts between status codes of C and exceptions of Python.
 
-Ctrl-C during a callback is kept: C code cannot handle the interrupt, so the Python caller raises it
-after the C call.
+If the user presses Ctrl-C during a callback, the Python caller raises the interrupt after the C call, because C
+code cannot handle the interrupt.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _interrupts: list[KeyboardInterrupt] = []
 
 
 def check(status: int, what: str, where: str = "") -> None:
-    """Raises an error if a C function's status is not 0: an unknown status gives UNKNOWN with the number.
+    """Raises an error if the status of a C function is not 0; an unknown status becomes UNKNOWN with the number.
 
-    A Ctrl-C from a callback of the function is raised first, in the main thread.
+    If the user pressed Ctrl-C during a callback of the function, the main thread raises KeyboardInterrupt instead.
     """
     if _interrupts and threading.current_thread() is threading.main_thread():
         raise _interrupts.pop()
@@ -32,10 +32,7 @@ def check(status: int, what: str, where: str = "") -> None:
 
 
 def status_of(error: BaseException, log: logging.Logger, function: str) -> int:
-    """Returns the number that C code gets for an exception.
-
-    The exception is logged, or kept for the caller of the C code.
-    """
+    """Logs an exception, or stores an interrupt for the caller, and returns the status number for C code."""
     if isinstance(error, KeyboardInterrupt):
         _interrupts[:] = [error]
         log.error("%s: interrupted", function)
@@ -49,7 +46,7 @@ def status_of(error: BaseException, log: logging.Logger, function: str) -> int:
         log.error("%s: out of memory", function)
         return Status.MEMORY_ALLOCATION_FAILURE
     if isinstance(error, RuntimeError) and "null pointer" in str(error):  # cffi's words
-        log.error("%s: an argument is a NULL pointer", function)
+        log.error("%s: the vendor passed a NULL pointer as an argument", function)
         return Status.INVALID_ARGUMENT
     log.error("%s: %s", function, describe(error), exc_info=error)
     return Status.RUNTIME_FAILURE
@@ -58,9 +55,9 @@ def status_of(error: BaseException, log: logging.Logger, function: str) -> int:
 def answering(
     function: Callable[..., Any], name: str, log: logging.Logger = _logger
 ) -> Callable[..., int]:
-    """Wraps a function as the body of a C callback that returns a status.
+    """Wraps a Python function as the body of a C callback that returns a status.
 
-    The function returns None or a status; an exception is logged and becomes a status.
+    The Python function returns None or a status; its exceptions are logged and become statuses.
     """
 
     def answer(*arguments: Any) -> int:

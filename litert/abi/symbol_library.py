@@ -1,8 +1,8 @@
-"""A shared library with the four functions that plugins look up by name (`compiler_options.h`).
+"""Makes a shared library with the four functions of `compiler_options.h`, which plugins look up by name.
 
-The functions jump through slots, which callbacks of this process fill. The library is loaded with
-RTLD_GLOBAL, so that `dlsym(RTLD_DEFAULT, ...)` and plugins that link the names find the functions.
-Stock LiteRT's `LiteRtGetOpaqueOptions@VERS_1.0` in the same process is another symbol.
+The code of each function jumps to an address in the library's data, which this process sets to a callback. The
+library is loaded with RTLD_GLOBAL, so that `dlsym(RTLD_DEFAULT, ...)` and plugins that link the functions find
+them. Stock LiteRT's function `LiteRtGetOpaqueOptions@VERS_1.0` in the same process is a different symbol.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SYMBOLS: Mapping[str, Callable[..., object]] = {
     "LiteRtGetCompilerOptionsNumCustomOpInfo": OptionsTable.get_num_custom_op_info,
     "LiteRtGetCompilerOptionsCustomOpInfo": OptionsTable.get_custom_op_info,
 }
-"""Python functions that answer each call for this process's options."""
+"""The Python functions that the four C functions call."""
 
 _SONAME = "liblitert_npu_symbols.so"
 
@@ -34,12 +34,12 @@ _logger = logging.getLogger(__name__)
 
 
 def load_symbols() -> Sequence[object]:
-    """Makes the functions visible in this process, and returns the object that keeps them alive.
+    """Loads the library into this process, and returns the object that keeps its functions alive.
 
     A second call does nothing.
 
     Raises:
-      LiteRtError: UNSUPPORTED, on an unknown machine; DYNAMIC_LOADING.
+      LiteRtError: UNSUPPORTED, on an unknown machine; DYNAMIC_LOADING, if the library does not load.
     """
     # With two libraries, all callers would find the first, and jump to freed functions.
     with _loading:
@@ -47,7 +47,7 @@ def load_symbols() -> Sequence[object]:
 
 
 def symbol_library(machine: str = "") -> bytes:
-    """Returns the library as the bytes of a file, for this machine or another machine that `elf_library` knows."""
+    """Returns the bytes of the library's file, for this machine or another machine of `elf_library`."""
     functions = [(name, jump_through(8 * index)) for index, name in enumerate(SYMBOLS)]
     return elf_library(_SONAME, functions, 8 * len(SYMBOLS), machine)
 
@@ -67,7 +67,7 @@ def _load_symbols() -> Sequence[object]:
 
 
 def jump_through(slot: int) -> Code:
-    """Returns code that jumps through a slot of the data; the argument is the slot's offset in the data."""
+    """Returns code that jumps to the address at an offset in the library's data."""
 
     def code(machine: str, at: int) -> bytes:
         distance = DATA + slot - at

@@ -1,9 +1,9 @@
 """Fills the host's tables of C functions with Python functions.
 
-Python functions get handles as numbers, and return a handle by writing a number: `LiteRtOp op` is
-an `int`, `LiteRtOp* op` an `uintptr_t*`. C sees no difference, and a lookup in Python needs no
-conversion. A tensor type that C passes by value is a `LiteRtRankedTensorTypeByValue`. All other
-arguments have cffi's types.
+A Python function receives a handle as a number, and returns a handle by writing a number: the argument `LiteRtOp
+op` is an `int`, and `LiteRtOp* op` is an `uintptr_t*`. A tensor type that C passes by value is a
+`LiteRtRankedTensorTypeByValue`. All other arguments have cffi's types. For C code, numbers and handles are the
+same, and Python can look up a number without a conversion.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ def fill(
     owner: str,
     log: logging.Logger,
 ) -> list[object]:
-    """Sets each slot of a table, and its header.
+    """Sets the header and all slots of a table.
 
     Args:
       table: Pointer to a table that begins with a `LiteRtAbiHeader`.
-      implementations: Functions by slot. The functions return None or a status number, or raise an
-        exception.
+      implementations: Python functions, by the names of their slots. The functions return None or a status number,
+        or raise an exception.
       version: Major and minor version of the table.
-      owner: Owner of the table: `vendor 'IntelOpenVINO'`, for the log.
-      log: Logger of exceptions, and, once for each slot, of calls without an implementation.
+      owner: Name of the table's owner for the log, such as `vendor 'IntelOpenVINO'`.
+      log: Logger for exceptions, and for the first call of each slot without a function.
 
     Returns:
-      The objects that must live as long as the table is used.
+      The objects that must live as long as C code uses the table.
     """
     type_of_table = ffi.typeof(table).item
     slots = dict(type_of_table.fields)
@@ -61,7 +61,7 @@ def fill(
 
 
 def slots_of(implementation: object, c_type: str) -> dict[str, Callable[..., Any]]:
-    """Returns the methods of an object that have the names of slots of a C table type, by name."""
+    """Returns the methods of an object whose names are names of slots in a C table type, by name."""
     names = [name for name, _ in ffi.typeof(c_type).fields]
     return {name: getattr(implementation, name) for name in names if hasattr(implementation, name)}
 
@@ -69,9 +69,10 @@ def slots_of(implementation: object, c_type: str) -> dict[str, Callable[..., Any
 def make_callback(
     function_type: Any, function: Callable[..., Any], name: str, log: logging.Logger
 ) -> Any:
-    """Makes a C function pointer of a headers' type that calls a Python function, with arguments as above.
+    """Makes a C function pointer that calls a Python function, with arguments as in `fill`.
 
-    The caller keeps the pointer alive as long as C may call it.
+    The type of the pointer is a type in the headers. The caller must keep the pointer alive as long as C code may
+    call it.
     """
     signature, answer = _signature(function_type), answering(function, name, log)
     has_status = function_type.result.kind != "void"
@@ -80,7 +81,7 @@ def make_callback(
         answer(*arguments)
 
     def fail(_kind: object, error: BaseException, _trace: object) -> int | None:
-        """Handles an error before the function's first statement, or after its last."""
+        """Handles an error outside of the Python function, for example in the conversion of an argument."""
         status = status_of(error, log, name)
         return int(status) if has_status else None
 
@@ -103,7 +104,7 @@ def _missing(name: str, owner: str, log: logging.Logger) -> Callable[..., Any]:
 
 @cache
 def _signature(function_type: Any) -> Any:
-    """Returns the type of a callback, with numbers in place of handles."""
+    """Returns the type of a callback in which numbers replace handles."""
     arguments = ", ".join(_spelling(argument) for argument in function_type.args)
     return ffi.typeof(f"{function_type.result.cname}(*)({arguments or 'void'})")
 

@@ -21,10 +21,10 @@ MAX_RANK = 8
 
 
 def to_c(tensor_type: RankedTensorType, target: Any) -> None:
-    """Writes a type to a `LiteRtRankedTensorType*`.
+    """Writes a tensor type to a `LiteRtRankedTensorType*`.
 
     Raises:
-      LiteRtError: UNSUPPORTED, for a rank above 8.
+      LiteRtError: UNSUPPORTED, if the rank is above 8.
     """
     layout = tensor_type.layout
     if layout.rank > MAX_RANK:
@@ -42,7 +42,7 @@ def to_c(tensor_type: RankedTensorType, target: Any) -> None:
 
 
 def new_type(tensor_type: RankedTensorType) -> Any:
-    """Makes a `LiteRtRankedTensorType*` that owns its memory; raises the errors of `to_c`."""
+    """Makes a `LiteRtRankedTensorType*` that owns its memory; raises the same errors as `to_c`."""
     # Copied here, because other pointers have memory of their own
     from litert.abi.definitions import ffi
 
@@ -52,17 +52,19 @@ def new_type(tensor_type: RankedTensorType) -> Any:
 
 
 def from_c(source: Any) -> RankedTensorType:
-    """Reads a `LiteRtRankedTensorType*`, or the struct itself.
+    """Reads a tensor type from a `LiteRtRankedTensorType*`, or from the struct itself.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for NULL, a rank above 8, or an unknown element type.
+      LiteRtError: INVALID_ARGUMENT, if the pointer is NULL, the rank is above 8, or the element type is unknown.
     """
     if not source:
         raise LiteRtError(Status.INVALID_ARGUMENT, "the pointer to a tensor type is NULL")
     layout = source.layout
     rank, number = int(layout.rank), int(source.element_type)
     if rank > MAX_RANK:
-        raise LiteRtError(Status.INVALID_ARGUMENT, f"the tensor type has rank {rank}")
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, f"the tensor type has rank {rank}, which is too high"
+        )
     try:
         element_type = ElementType(number)
     except ValueError:
@@ -77,12 +79,12 @@ def from_c(source: Any) -> RankedTensorType:
 def quantization_from_c(
     kind: QuantizationKind, source: Any, tensor_of: Callable[[Any], ConstantTensor | None]
 ) -> Quantization | None:
-    """Reads a quantization.
+    """Reads a tensor's quantization from a C struct.
 
     Args:
       kind: Kind of the quantization.
-      source: Struct of this kind: a `LiteRtQuantizationPerTensor`, or another.
-      tensor_of: Function that returns the tensor behind a `LiteRtTensor`.
+      source: C struct for this kind of quantization, such as a `LiteRtQuantizationPerTensor`.
+      tensor_of: Function that returns the host's tensor for a `LiteRtTensor`.
     """
     if kind is QuantizationKind.PER_TENSOR:
         return Quantization((source.scale,), (source.zero_point,))

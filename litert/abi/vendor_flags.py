@@ -1,11 +1,9 @@
-"""Converts vendors' flags to the form that plugins read.
+"""Converts flags for vendors to the option payloads that plugins read.
 
-The form is an opaque payload, TOML as a C string, under the vendor's name.
-
-`--intel_openvino_graph_backends=cpu` becomes `graph.-1.graph_backend = 0` for `intel_openvino`. For
-vendors in LiteRT's `litert/tools/flags/vendors`, this module lists flags whose key or value differs
-in the payload; all other flags, including those of other vendors, keep their name without the
-prefix. All of Intel's flags are listed, because Intel's plugin does not report unknown flags.
+A payload is a C string of TOML under the vendor's name: `--intel_openvino_graph_backends=cpu` becomes the line
+`graph.-1.graph_backend = 0` of `intel_openvino`. A flag without the vendor's prefix is the key in the payload. For
+the vendors in LiteRT's `litert/tools/flags/vendors`, this module lists the flags whose key or value in the payload
+differs from the flag. The module lists all flags of Intel, because Intel's plugin does not report unknown flags.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ FLAGS_OF_FIELDS = {
     "intel_openvino_graph_backend": "intel_openvino_graph_backends",
     "qualcomm_num_hvx_threads": "qualcomm_num_hvx_thread",
 }
-"""Fields of stock LiteRT's option groups, prefixed with the group's name, that have other names in flags."""
+"""Names of flags for fields of stock LiteRT's option groups that have another name than the field."""
 
 _MODES = (
     "default", "sustained_high_performance", "burst", "high_performance", "power_saver",
@@ -32,11 +30,11 @@ _MODES = (
 
 
 class _Flag(NamedTuple):
-    """The spelling of a flag in the payload.
+    """The key and the kind of value of a flag in the payload.
 
     Attributes:
-      key: Key in the payload; "" for the flag's own name.
-      words: Words that stand for numbers.
+      key: Key in the payload; "" if the key is the flag's own name.
+      words: Words that users may write instead of numbers, with the numbers.
       kind: Kind: `number` (or words), `text`, `base64`, or `texts`: a list, separated by commas.
     """
 
@@ -125,14 +123,13 @@ _LITERAL = re.compile(r"true|false|[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 def vendor_payloads(manufacturer: str, options: Mapping[str, str]) -> Mapping[str, bytes]:
     """Converts a vendor's flags to payloads for its plugin.
 
-    The flags begin with the vendor's name, in any case and with any underscores.
+    The flags begin with the vendor's name, in upper or lower case, with or without underscores.
 
     Returns:
-      Payloads by their identifiers; empty if there are no flags.
+      The payloads by their identifiers; no payloads if there are no flags.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for a value that the flag does not allow, or an unknown flag
-        of Intel's.
+      LiteRtError: INVALID_TOOL_CONFIG, if a flag does not allow its value, or if a flag of Intel is unknown.
     """
     payloads: dict[str, list[str]] = {}
     for name, value in options.items():
@@ -154,17 +151,15 @@ def vendor_payloads(manufacturer: str, options: Mapping[str, str]) -> Mapping[st
 
 
 def dispatch_payloads(vendor: str, options: Mapping[str, str]) -> Mapping[str, bytes]:
-    """Makes the payloads of the runtime's options for a dispatch library.
-
-    Each vendor whose options are set gets one payload.
+    """Makes payloads for a dispatch library from the runtime's options, one payload for each vendor with options.
 
     Args:
-      vendor: Vendor of the options that name no vendor.
-      options: Options have names such as `tiles`, or `acme.tiles` for vendor acme; an entry of a
-        map is `acme.configs_map.KEY`.
+      vendor: Vendor of the options whose names do not begin with a vendor.
+      options: Values by the names of options: `tiles`, `acme.tiles` for the vendor acme, or `acme.configs_map.KEY`
+        for an entry of a map.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for a value that an option does not allow.
+      LiteRtError: INVALID_TOOL_CONFIG, if an option does not allow its value.
     """
     by_vendor: dict[str, dict[str, str]] = {}
     for name, value in options.items():
@@ -188,10 +183,7 @@ def dispatch_payloads(vendor: str, options: Mapping[str, str]) -> Mapping[str, b
 
 
 def _stock_identifier(vendor: str) -> str:
-    """Returns the identifier under which a stock vendor finds its payload, by any of its names.
-
-    "" for other vendors.
-    """
+    """Returns the identifier of a stock vendor's payload, by any spelling of its name; "" for other vendors."""
     plain = plain_name(vendor)
     return next((known for known in (_INTEL, *_FLAGS) if plain_name(known) == plain), "")
 
@@ -220,7 +212,7 @@ def _quoted(name: str, value: str) -> str:
 
 
 def _intel(name: str, suffix: str, value: str) -> Iterator[str]:
-    """Writes lines for Intel's plugin, some of whose flags hold several options."""
+    """Writes lines of the payload for Intel's plugin, some of whose flags contain several options."""
     if suffix in _INTEL_PLAIN:
         yield f"{suffix} = {_spell(_INTEL_PLAIN[suffix], name, value)}"
     elif suffix == "configs_map":
@@ -243,7 +235,7 @@ def _intel(name: str, suffix: str, value: str) -> Iterator[str]:
         near = closest_name(name, flags)
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            f"no flag --{name}; there are {', '.join(f'--{flag}' for flag in flags)}",
+            f"unknown flag --{name}; the flags are {', '.join(f'--{flag}' for flag in flags)}",
             hint=f"Did you mean --{near}?" if near else "",
         )
 
@@ -253,20 +245,20 @@ def _pairs(name: str, entries: Sequence[str], separator: str) -> list[tuple[str,
     for entry in filter(None, entries):
         key, found, text = entry.partition(separator)
         if not found or not key:
-            raise _unfit(name, entry, f"of the form key{separator}value")
+            raise _unfit(name, entry, f"pairs of the form key{separator}value")
         pairs.append((key, text))
     return pairs
 
 
 def _graph(name: str, value: str, index: str) -> int:
     if not re.fullmatch(r"-1|\d+", index):
-        raise _unfit(name, value, "graph:value, where the graph is a number from 0 on")
+        raise _unfit(name, value, "graph:value, in which graph is the number of a graph or -1")
     return int(index)
 
 
 def _unfit(name: str, value: str, allowed: str) -> LiteRtError:
     return LiteRtError(
         Status.INVALID_TOOL_CONFIG,
-        f"--{name} is {value!r:.100}, but takes {allowed}",
+        f"--{name} has the value {value!r:.100}, but takes {allowed}",
         hint="See the vendor's documentation for its flags.",
     )

@@ -1,4 +1,4 @@
-"""Loads a vendor's compiler plugin or dispatch library, for hosts and for the checks of vendors."""
+"""Loads a vendor's compiler plugin or dispatch library, for hosts and for `vendor check`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from litert.core.status import Status
 
 
 def open_library(path: str, flags: int, *, is_plugin: bool) -> Any:
-    """Loads a library for cffi, with flags of `dlopen`.
+    """Loads a vendor's library with cffi and flags of `dlopen`.
 
-    The library stays loaded, because its threads may outlive its use.
+    The library stays loaded, because its threads may run longer than the host uses it.
 
-    Either kind of library may be linked with the functions of `compiler_options.h`: many vendors
-    build both from the same objects. A plugin may also look the functions up, and so must find
-    them; a dispatch library that is not linked with them loads even if temporary files cannot be
-    executed.
+    A compiler plugin or dispatch library may link the functions of `compiler_options.h`: many vendors build both
+    libraries from the same object files. A plugin may also look these functions up, so they must exist in the
+    process. A dispatch library that does not link these functions loads even if files in the temporary folder
+    cannot be executed.
 
     Raises:
-      LiteRtError: DYNAMIC_LOADING, with the loader's reason; INVALID_ARGUMENT, if the path is not a
-        regular file.
+      LiteRtError: DYNAMIC_LOADING, if the library does not load; INVALID_ARGUMENT, if the path is not a regular
+        file.
     """
     why_no_symbols = None
     try:
@@ -44,19 +44,19 @@ def open_library(path: str, flags: int, *, is_plugin: bool) -> Any:
             raise why_no_symbols from error
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"the library does not load: {_without_path(str(error), path)}",
+            f"the loader cannot load the library: {_without_path(str(error), path)}",
             path,
-            "Install the libraries that it is linked with, or remove it from the directory."
+            "Install the libraries that this library links, or remove this library from the directory."
             if os.path.exists(absolute)
-            else "Build the library (in C or C++: run make in its folder), or install the package again.",
+            else "Build the library (in C or C++: run make in the vendor's folder), or install the package again.",
         ) from error
 
 
 def _run_constructors(path: str, flags: int) -> None:
-    """Loads a library without Python's lock, permanently; the next load returns the error, if there is one.
+    """Loads a library permanently, without Python's global lock; errors are left to the next load by cffi.
 
-    cffi keeps the lock: a constructor that hangs would block all Python threads, including the
-    thread that ends a child process with its parent.
+    cffi keeps the lock while it loads: a constructor that hangs would block all Python threads, including the
+    thread that ends a child process after its parent's end.
     """
     dlopen = ctypes.CDLL(None).dlopen  # called as any C function: without the lock
     dlopen.argtypes, dlopen.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
@@ -64,7 +64,7 @@ def _run_constructors(path: str, flags: int) -> None:
 
 
 def _without_path(message: str, path: str) -> str:
-    """Returns the loader's message without the prefixes from cffi and the loader."""
+    """Returns the loader's error message without the prefixes that cffi and the loader add."""
     for prefix in (f"cannot load library '{os.path.abspath(path)}': ", f"{path}: "):
         message = message.removeprefix(prefix)
     return message.partition(".  Additionally, ctypes")[0]

@@ -65,6 +65,6 @@ def test_a_dropped_handle_is_unknown_and_its_object_is_let_go() -> None:
     del op
     handles.drop(handle)
     handles.drop(ffi.cast("LiteRtOp", handle))
-    with pytest.raises(LiteRtError, match="it was never given, or was released"):
+    with pytest.raises(LiteRtError, match="the handle was never made, or was released"):
         handles.get(handle, _Op)
     assert gone() is None

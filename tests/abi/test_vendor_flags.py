@@ -78,7 +78,7 @@ def test_flags_become_payloads(
     ("flag", "value", "says"),
     [
         ("intel_openvino_graph_backends", "tpu", "cpu, gpu, npu"),
-        ("intel_openvino_graph_backends", "x:cpu", "the graph is a number"),
+        ("intel_openvino_graph_backends", "x:cpu", "graph is the number"),
         ("intel_openvino_configs_map", "A", "key=value"),
         ("intel_openvino_configs_map", "A=\"'", "one kind of quotes"),
         ("intel_openvino_performance_mode", "a\nb", "one line"),

@@ -114,7 +114,7 @@ def test_the_table_has_what_was_compared_and_why_others_were_not(
     at = lines.index(["op", "types", "variant", "difference", "may", "be"])
     assert lines[at + 2] == ["SUB", "float32", "0", "0.01", "of", "the", "magnitude"]
     text = " ".join(word for line in lines[at:] for word in line)
-    assert "not compared, since the plugin does not take its ops: ADD of float32 (5)," in text
+    assert "not compared, because the plugin does not take its ops: ADD of float32 (5)," in text
 
 
 @pytest.mark.parametrize(

@@ -228,16 +228,20 @@ def test_a_dispatch_library_alone_is_checked_as_far_as_that_goes(
     assert report["gaps"] == ["nothing was run"]
     check(broken_vendor / DISPATCH)
     end = capsys.readouterr().out.splitlines()[-1]
-    assert end.startswith("Broken breaks no rule that was checked, but nothing was run: ")
+    assert end.startswith("Broken breaks none of the checked rules, but nothing was run: ")
 
 
 @pytest.mark.parametrize(
     ("files", "rule", "says"),
     [
-        ([PLUGIN], "api", "is about a dispatch library, and there is none: api.loads, "),
-        ([PLUGIN], "dispatch.ends", "is about a dispatch library"),
-        ([DISPATCH], "compile.ok", "is about a compiler plugin"),
-        ([PLUGIN, DISPATCH], "compile.subgraphs", "invoke.values covers it"),
+        ([PLUGIN], "api", "needs a dispatch library, but the command line gives none: api.loads, "),
+        ([PLUGIN], "dispatch.ends", "needs a dispatch library"),
+        ([DISPATCH], "compile.ok", "needs a compiler plugin"),
+        (
+            [PLUGIN, DISPATCH],
+            "compile.subgraphs",
+            "because the rule invoke.values compares the outputs",
+        ),
     ],
 )
 def test_a_rule_that_the_libraries_have_nothing_of_is_refused(
@@ -421,7 +425,9 @@ def test_a_soc_model_that_is_asked_for_is_the_only_one(
 
 
 def test_a_plugins_settings_mean_nothing_to_a_dispatch_library_alone(broken_vendor: Path) -> None:
-    with pytest.raises(LiteRtError, match="for a compiler plugin, and there is none") as error:
+    with pytest.raises(
+        LiteRtError, match="for a compiler plugin, but the vendor has none"
+    ) as error:
         check(broken_vendor / DISPATCH, "--soc_model=BRK1")
     assert error.value.status is Status.INVALID_TOOL_CONFIG
 

@@ -111,8 +111,10 @@ def test_only_a_dispatch_library_that_is_linked_with_names_needs_a_temporary_fil
 ) -> None:
     assert run("-c", _WITHOUT_FILES, build_c_vendor(tmp_path, "")) == "Cobalt\n"
     said = run("-c", _WITHOUT_FILES, linked_vendor)
-    assert said.startswith("DYNAMIC_LOADING: cannot load code for native vendors")
-    assert "Set TMPDIR to a directory whose files may be executed." in said
+    assert said.startswith(
+        "DYNAMIC_LOADING: the loader cannot load the generated library for native vendors"
+    )
+    assert "Set TMPDIR to a directory on a file system without the mount option noexec." in said
 
 
 def test_the_checks_find_what_the_host_cannot_load(tmp_path: Path) -> None:
@@ -141,5 +143,5 @@ def test_the_checks_find_what_the_host_cannot_load(tmp_path: Path) -> None:
     assert broken["plugin.symbols"] in listed
     for text in broken.values():
         assert text.startswith(
-            "DYNAMIC_LOADING: the library does not load: undefined symbol: nobody_has_this ("
+            "DYNAMIC_LOADING: the loader cannot load the library: undefined symbol: nobody_has_this ("
         )

@@ -116,7 +116,7 @@ def test_tune_says_the_best_so_far_and_writes_nothing(folder: Path) -> None:
         command.type(CTRL_C)
         status, lines = command.end()
     assert status == INTERRUPTED
-    assert ". The best of 2 tried so far: local " in lines[-1] and lines[-1].count(" us") == 2
+    assert ". The best of 2 measured local sizes: " in lines[-1] and lines[-1].count(" us") == 2
     assert ". Sinh.json was not written. The work was at step 'tune', " in lines[-1]
     assert sorted(os.listdir(folder)) == before and not os.listdir(folder / "tmp")
 

@@ -19,11 +19,11 @@ from .safe_process import answer, run_safely, stage
 
 
 def build(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
-    """Does the work of the child process."""
+    """Compiles a layer in the child process, and yields the contents of the .bin file."""
     from vendor_reference.authoring.layer_build import build_layer
 
     with open_layer(request) as layer:
-        yield stage(f"{layer.options.path} was compiled")
+        yield stage(f"{layer.options.path} was being compiled")
         built = build_layer(layer.options, layer.op_name, layer.subjects, request["source"])
     values = {
         "devices": built.devices,
@@ -36,7 +36,10 @@ def build(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     request = layer_request(flags, arguments[0], "source", "o")
     if not flags.o.lower().endswith(".bin"):
-        raise usage_error(f"-o is '{flags.o}'", "Name an output file that ends in .bin.")
+        raise usage_error(
+            f"the output file -o is '{flags.o}', but must end in .bin",
+            "Give an output file whose name ends in .bin.",
+        )
     check_place(flags.o)
     with writes([flags.o]):
         with ProgressBar():
@@ -50,15 +53,15 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 COMMAND = Command(
     "FILE -o OUT.bin\nCompiles a layer ahead of time, for each device of this machine and for "
     "each different op of a model, or for given shapes. Use the .bin file in place of FILE in "
-    "--npu_custom_op_info. If the .bin file has no code for a device, or machine code is not "
-    "allowed, the source in it is built.",
+    "--npu_custom_op_info. The host builds the sources in the .bin file if the file has no code for "
+    "a device, or if machine code is not allowed.",
     (
         *LAYER_FLAGS,
         Flag("o", "", "Path of the .bin file to write."),
         Flag(
             "source",
             True,
-            "Put the sources into the .bin file too, for devices for which the file has no code.",
+            "Also put the sources into the .bin file, for devices for which the file has no code.",
         ),
     ),
     _run,

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SanitizedLayer(PlainReport):
-    """The faults that Oclgrind found while it ran a layer.
+    """The result of a layer's run on the simulator Oclgrind.
 
     Attributes:
-      op: Name and place of the op.
-      findings: Faults; each kind is listed once.
+      op: Name of the op, and its place in the model.
+      findings: Faults of the kernel that Oclgrind found; faults of one kind are listed once.
     """
 
     answers = ("passed",)
@@ -55,7 +55,7 @@ def check(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
 
 
 def sanitize(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
-    """Does the work of the child process with --sanitize, before anything loads OpenCL."""
+    """Runs a layer on Oclgrind in the child process, for --sanitize; nothing may have loaded OpenCL before."""
     from vendor_reference.authoring.sanitizer import sanitize as run_sanitized
     from vendor_reference.authoring.sanitizer import show_faults, simulated_device
 
@@ -64,7 +64,7 @@ def sanitize(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
         arrays = input_values(subject, request)
         tell("simulate", 0, 0)
         yield stage(
-            "Oclgrind, which is a thousand times slower than a device, was running the kernel: "
+            "Oclgrind was running the kernel, about a thousand times slower than a device: "
             "try smaller --inputs",
         )
         findings, text = run_sanitized(subject, layer.options, arrays, log)
@@ -80,7 +80,7 @@ _FLAGS = (
     Flag(
         "show_kernel",
         False,
-        "Print the whole text that the OpenCL compiler receives, even if the kernel does not "
+        "Print the whole source code that the OpenCL compiler receives, even if the kernel does not "
         "build.",
     ),
     Flag(

@@ -26,7 +26,7 @@ _LAYER = ("soc_model", "asset_root", "allow_native_assets", "shape_bounds", "tim
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A layer, and the ops to try it on."""
+    """A layer, and the ops that the command checks or runs it on."""
 
     options: LayerOptions
     op_name: str
@@ -35,12 +35,13 @@ class Layer:
 
 @contextmanager
 def open_ops(flags: FlagValues) -> Iterator[tuple[str, Sequence[Subject]]]:
-    """Provides the name of the ops that `OP_FLAGS` choose, and each different op of that name."""
+    """Opens a model; provides the name of the op that `OP_FLAGS` choose, and each different op with this name."""
     from vendor_reference.authoring.subject import OpChoice, choose_op_name, find_subjects
 
     if not flags.model:
         raise usage_error(
-            "no model", "Give --model=FILE, and --op if the model has several custom ops."
+            "the command line has no model",
+            "Give --model=FILE, and --op if the model has several custom ops.",
         )
     choice = OpChoice(flags.model, flags.op)
     with read_model(flags.model) as model:
@@ -65,7 +66,7 @@ OP_FLAGS = (
 
 
 def given_vendor_options(flags: FlagValues) -> dict[str, str]:
-    """Returns the given options of the reference vendor, by name."""
+    """Returns the reference vendor's options that the command line sets, by name."""
     given = {name: str(flags[name].value) for name in OPTIONS if flags[name].present}
     check_options(given)
     return given
@@ -83,7 +84,7 @@ LAYER_FLAGS = (
         "outputs",
         "",
         "Shapes and types of the op's outputs, for use without --model, as in "
-        "--inputs. ? stands for a size that is known only at run time.",
+        "--inputs. In a shape, ? stands for a size that is known only at run time.",
     ),
     Flag(
         "options",
@@ -94,17 +95,17 @@ LAYER_FLAGS = (
     Flag(
         "shape_bounds",
         (),
-        "The largest shape of a tensor of the op whose shape is dynamic, as keep:100. Give the "
+        "The largest shape of a dynamic tensor of the op, as NAME:SHAPE, for example keep:100. Give the "
         "flag once for each tensor.",
         is_repeated=True,
     ),
-    Flag("soc_model", "", "SoC model to compile for. By default EMU8."),
+    Flag("soc_model", "", "SoC model to compile for; by default EMU8."),
     Flag(
         "asset_root",
         "",
         ("Folder that must contain all files that FILE names. By default, the folder of FILE."),
     ),
-    Flag("allow_native_assets", False, "Let machine code in FILE run."),
+    Flag("allow_native_assets", False, "Allow machine code in FILE to run."),
     Flag(
         "timeout_s",
         60.0,
@@ -116,7 +117,7 @@ LAYER_FLAGS = (
 
 
 def layer_request(flags: FlagValues, path: str, *own: str) -> dict[str, Any]:
-    """Returns the request of `LAYER_FLAGS` and a command's own flags, for `open_layer` in a child process."""
+    """Returns the values of `LAYER_FLAGS` and of a command's own flags, for `open_layer` in a child process."""
     check_input(path)
     values = {name: flags[name].value for name in (*_CHOICE, *_LAYER, *own)}
     return {"path": path, "vendor_options": given_vendor_options(flags), **values}
@@ -124,12 +125,12 @@ def layer_request(flags: FlagValues, path: str, *own: str) -> dict[str, Any]:
 
 @contextmanager
 def open_layer(request: Mapping[str, Any], *, is_frozen: bool = False) -> Iterator[Layer]:
-    """Provides a layer and each different op that it implements; keeps the ops' model open in the block.
+    """Provides a layer and each different op that the layer implements; keeps the model open during the block.
 
     Args:
       request: Result of `layer_request`.
-      is_frozen: Whether ops keep the model's initial shapes, so that only outputs whose shape a kernel computes
-        need bounds.
+      is_frozen: Whether dynamic shapes are replaced by the model's initial shapes, so that only outputs whose
+        shapes a kernel computes need bounds.
     """
     from compiler_plugin.checks import check_shape_bounds
     from litert.core.compiler_options import CompilerOptions, parse_shape_bounds

@@ -19,11 +19,11 @@ _FLAGS = (
     Flag(
         "kind",
         "",
-        "Kind of the asset to write. By default cl, or json for an op whose options are a C "
+        "Kind of the asset to write. The default is cl, or json for an op whose options are a C "
         "struct.",
         choices=["", "cl", "json", "xml"],
     ),
-    Flag("o", "", "Output folder. By default the folder has the op's name."),
+    Flag("o", "", "Output folder; by default a folder with the op's name."),
 )
 
 
@@ -37,7 +37,10 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         files = new_layer(kind, op_name, subjects, model, given_vendor_options(flags))
     paths = write_new_files(folder, files)
     lines = [f"Wrote {path}" for path in paths]
-    print_lines([*lines, f"{paths[-1]} lists the next commands: run them in {folder}."], sys.stdout)
+    print_lines(
+        [*lines, f"The next commands are in {paths[-1]}: run these commands in {folder}."],
+        sys.stdout,
+    )
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Arrays for the inputs and outputs of one op: from files, random, or constants of the model."""
+"""Makes arrays for the inputs and outputs of an op, from files, random numbers or constants of the model."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from vendor_reference.authoring.subject import Subject
 
 VALUE_RANGE = (-1.0, 1.0)
-"""Range of random floats."""
+"""Least and greatest random float."""
 
 
 INPUT_FLAGS = (
     Flag(
         "input",
         (),
-        "A file with the data of an input, as [input=]file: a .npy or .npz. The input is given "
+        "A .npy or .npz file with the data of an input, as [input=]file. The input is given "
         "by name or index; by default the file is for the next input. Inputs without a file get "
-        "random data, floats from -1 to 1. May be repeated.",
+        "random data, floats from -1 to 1. The flag may be repeated.",
         is_repeated=True,
     ),
     INPUT_RANGE,
@@ -44,12 +44,12 @@ INPUT_FLAG_NAMES = tuple(flag.name for flag in INPUT_FLAGS)
 
 
 def input_values(subject: Subject, request: Mapping[str, Any]) -> list[Any]:
-    """Arrays for the inputs that are not constants, in order."""
+    """Returns arrays for the op's inputs that are not constants, in the order of the inputs."""
     return [given.value for given in read_op_inputs(subject, request).values()]
 
 
 def read_op_inputs(subject: Subject, request: Mapping[str, Any]) -> dict[str, InputArray]:
-    """Returns values for the inputs that are not constants, by name and in order, from `INPUT_FLAGS`."""
+    """Returns arrays for the op's inputs that are not constants, by name, as `INPUT_FLAGS` say."""
     specs = input_specs(subject)
     given = read_inputs(request["input"], specs, VALUE_RANGE)
     for spec in specs:
@@ -74,7 +74,7 @@ def _as_type(given: InputArray, spec: TensorSpec) -> InputArray:
 
 
 def read_golden(op: Op, files: Sequence[str]) -> dict[str, Any]:
-    """Returns expected outputs by name, for the outputs that have a file."""
+    """Reads the expected outputs of an op from files, and returns them by name."""
     specs = output_specs(op)
     whole = [path for path in files if path.endswith(".npz")]
     single = read_inputs([path for path in files if path not in whole], specs, VALUE_RANGE)
@@ -85,9 +85,9 @@ def read_golden(op: Op, files: Sequence[str]) -> dict[str, Any]:
 
 
 def all_inputs(op: Op, inputs: Mapping[str, InputArray]) -> list[Any]:
-    """Returns all inputs of an op in its own model, from values for the inputs that are not constants.
+    """Returns arrays for all inputs of an op, from the given arrays and the constants of the model.
 
-    The given values are copied, since the receiver may change them. An input that is left out is None.
+    The given arrays are copied, because the caller may change the returned arrays. An omitted input is None.
     """
     from vendor_reference.authoring.layer_run import constant_value
 
@@ -101,15 +101,15 @@ def all_inputs(op: Op, inputs: Mapping[str, InputArray]) -> list[Any]:
 
 
 def input_specs(subject: Subject) -> list[TensorSpec]:
-    """Returns the op's inputs that are not constants, by name: `input0`, .
+    """Describes the op's inputs that are not constants.
 
-    If names are missing or not unique.
+    Inputs are called `input0`, `input1` and so on if names are missing or not unique.
     """
     return _specs(subject.inputs, "input")
 
 
 def output_specs(op: Op) -> list[TensorSpec]:
-    """Returns the op's outputs, by name: `output0`, ... if names are missing or not unique."""
+    """Describes the op's outputs, called `output0`, `output1` and so on if names are missing or not unique."""
     return _specs(list(enumerate(op.outputs)), "output")
 
 

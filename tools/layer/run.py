@@ -42,13 +42,12 @@ class LayerRun(PlainReport):
     """The result of a layer's run on one op.
 
     Attributes:
-      op: Name and place of the op.
+      op: Name of the op, and its place in the model.
       kernel: Name of the kernel.
-      comparisons: Comparisons of outputs with the reference or with golden outputs; empty if nothing was
-        compared.
-      problems: Sentences about faults of the kernel: writes past its tensors, or outputs that it leaves
-        unwritten.
-      notes: Sentences about legal code that may be a mistake.
+      comparisons: Comparisons of outputs with expected outputs; empty if there are no expected outputs.
+      problems: Sentences about faults of the kernel, which are writes past its tensors and parts of outputs that
+        it does not write.
+      notes: Sentences about code that may be a mistake, and about unusual outputs.
       speed: Speed of the kernel; null if it was not measured.
     """
 
@@ -63,11 +62,11 @@ class LayerRun(PlainReport):
 
     @property
     def passed(self) -> bool:
-        """Whether there is no problem, and all comparisons passed."""
+        """Whether the kernel has no fault, and all outputs are within the tolerance."""
         return not self.problems and all(c.passed for c in self.comparisons)
 
     def lines(self, inputs: Mapping[str, InputArray], outputs: Mapping[str, Any]) -> Iterator[str]:
-        """Yields the lines of the text report, with inputs and outputs."""
+        """Yields the lines of the text report, including lines about the inputs and outputs."""
         yield f"kernel {self.kernel}, {self.op}"
         for name, given in inputs.items():
             yield f"  in   {name_text(name)}: {array_text(given.value)}, {given.origin}"
@@ -86,7 +85,7 @@ class LayerRun(PlainReport):
 
 
 def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
-    """Does the work of the child process."""
+    """Runs a layer in the child process, and yields its result."""
     from litert.core.formula import Formula
     from vendor_reference.authoring.compiled_layer import compile_layer
     from vendor_reference.authoring.layer_run import run_on_device
@@ -96,13 +95,13 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     with open_layer(request, is_frozen=True) as layer:
         subject = layer.subjects[0]
         tell("compute the reference", 0, 0)
-        yield stage("the inputs were read and the reference was computed")
+        yield stage("the command was reading the inputs and computing the reference")
         inputs = read_op_inputs(subject, request)
         expected = _expected(subject.op, inputs, request)
         plan = plan_outputs(request["output"], output_specs(subject.op))
         yield compiling(layer.options.path)
         with compile_layer(subject, layer.options) as compiled:
-            yield stage("the device was opened")
+            yield stage("the command was opening the device")
             with run_on_device(compiled) as running:
                 running.set_inputs([i.value for i in inputs.values()])
                 tell("run", 0, 0)
@@ -115,15 +114,15 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
                 speed = None
                 if request["repeat"]:
                     tell("measure", 0, 0)
-                    yield stage(f"kernel '{running.entry}' was measured")
+                    yield stage(f"the command was measuring kernel '{running.entry}'")
                     speed = measure_speed(running, request["repeat"], flops)
         others = len(layer.subjects) - 1
     notes = [*compiled.report.notes, *compiled.report.warnings, *_unusual_numbers(outputs)]
     if others:
         place = layer.subjects[1].place
         notes.append(
-            f"the model has {others} more ops that differ from this op: --op={place} "
-            "runs the next op",
+            f"the layer also implements {others} different ops of the model: --op={place} runs the "
+            "next one",
         )
     found = LayerRun(subject.title, running.entry, comparisons, problems, notes, speed)
     yield answer(
@@ -134,7 +133,7 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
 def _expected(
     op: Op, inputs: Mapping[str, InputArray], request: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Returns the expected outputs by name: outputs of the reference, or golden outputs."""
+    """Returns the expected outputs by name, from the reference function and the files of --golden."""
     expected = read_golden(op, request["golden"])
     if request["reference"]:
         reference = load_reference(request["reference"])
@@ -151,7 +150,7 @@ def _range_text(array: Any) -> str:
 
     array = array[np.isfinite(array)] if array.dtype.kind == "f" else array
     if not array.size or array.dtype.kind not in "biuf":
-        return "nothing to measure"
+        return "no finite elements"
     mean = float(array.mean(dtype=np.float64))
     return f"{float(array.min()):.6g} to {float(array.max()):.6g}, mean {mean:.6g}"
 
@@ -186,7 +185,7 @@ _FLAGS = (
     Flag(
         "golden",
         (),
-        "A file with an expected output, as [output=]file: a .npy or .npz. May be repeated.",
+        "A .npy or .npz file with an expected output, as [output=]file. The flag may be repeated.",
         is_repeated=True,
     ),
     Flag(
@@ -198,10 +197,10 @@ _FLAGS = (
     Flag(
         "output",
         (),
-        "A file to write an output to, as [output=]file: a .npy or .npz. May be repeated.",
+        "A .npy or .npz file to write an output to, as [output=]file. The flag may be repeated.",
         is_repeated=True,
     ),
-    Flag("repeat", 20, "Number of measured runs. 0 turns the measurement off.", least=0),
+    Flag("repeat", 20, "Number of measured runs; 0 for no measurement.", least=0),
     Flag(
         "flops",
         "",

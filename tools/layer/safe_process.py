@@ -1,7 +1,7 @@
 """Runs a command's work in its own process: a kernel that crashes or hangs only produces an error message.
 
-The child's work is a generator function. It yields `stage(...)` before what may go wrong, and in the end one
-`answer(...)`; what the device prints comes to the standard error at once.
+The child process runs a generator function. The function yields `stage(...)` before each step that may fail, and
+`answer(...)` as its last value. Output of the device is printed to standard error immediately.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..console import json_text, print_text
 
 _HINTS = {
     Status.RUNTIME_FAILURE: "If the kernel reads or writes past its tensors, litert-npu layer "
-    "check FILE --sanitize finds the place.",
+    "check FILE --sanitize finds the line.",
     Status.TIMEOUT_EXPIRED: "The kernel may have an endless loop. If the kernel only needs more "
     "time, raise --timeout_s.",
 }
@@ -31,7 +31,7 @@ _COMPILER_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of the child: whether it passed, a text for people, and values for programs."""
+    """The result of a child process: whether it passed, a text for people, and values for programs."""
 
     passed: bool
     text: str
@@ -44,7 +44,7 @@ class Answer:
 
 
 def stage(what: str, crash_cause: str = "") -> dict[str, object]:
-    """Returns a message about the next step, for the error if the child ends there: `kernel 'X' was running`.
+    """Returns a message about the next step, such as `kernel 'X' was running`, for errors in this step.
 
     `crash_cause` is a sentence about a known cause of crashes in this step.
     """
@@ -52,12 +52,12 @@ def stage(what: str, crash_cause: str = "") -> dict[str, object]:
 
 
 def compiling(path: str) -> dict[str, object]:
-    """Returns the message that a layer is being compiled."""
+    """Returns a message that the next step compiles a layer."""
     return {"stage": f"{path} was being compiled", "hint": _COMPILER_HINT}
 
 
 def answer(passed: bool, text: str, values: object) -> dict[str, object]:
-    """Returns the last message of the child, with its result."""
+    """Returns the last message of a child process, which contains the result."""
     return {"passed": passed, "text": text, "values": values}
 
 
@@ -66,13 +66,13 @@ def run_safely(target: str, request: Mapping[str, Any]) -> Answer:
 
     Args:
       target: `package.module:function`.
-      request: Argument of the function, as made by `layer_request`; its time limit is for each step.
+      request: Argument of the function, a result of `layer_request`, whose time limit applies to each step.
 
     Raises:
       LiteRtError: The error that the child raised; RUNTIME_FAILURE or TIMEOUT_EXPIRED, with the step that was
         running.
     """
-    last: dict[str, Any] = stage("it was starting")
+    last: dict[str, Any] = stage("the process was starting")
     try:
         for message in call_in_child(
             target,

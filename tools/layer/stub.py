@@ -24,12 +24,12 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     commands = stub_commands(op_name, paths[-1], flags.model, vendor_options)
     lines = [
         *(f"Wrote {path}" for path in paths),
-        "Its kernel does nothing. These commands measure the network's time if the layer takes "
+        "The layer's kernel does nothing. These commands measure the network's time if the layer takes "
         "no time. The largest",
-        "possible gain is the difference to the network's time today.",
+        "possible gain of a faster kernel is the difference from the network's present time.",
         *(f"  {command}" for command in commands),
-        "The outputs are wrong, so the estimate is valid only if no branch and no loop depends "
-        "on them.",
+        "The layer's outputs are wrong, so the estimate is valid only if no branch and no loop depends "
+        "on these outputs.",
     ]
     print_lines(lines, sys.stdout)
     return 0

@@ -1,4 +1,4 @@
-"""`litert-npu layer tune`: measures local sizes, and writes the best into the description."""
+"""`litert-npu layer tune`: measures several local sizes of a kernel, and writes the best into its description."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ class Candidate:
     """A measured local size.
 
     Attributes:
-      local_size: Local size; empty for the driver's choice.
+      local_size: Local size; empty if the driver chooses a size.
       median_us: Median time of the kernel alone, in microseconds; null if the kernel did not run.
-      final_us: Median time of the kernel in turn with the other good sizes, in microseconds.
-      problem: Reason why the kernel did not run.
+      final_us: Median time of the kernel, measured in turn with the other good sizes, in microseconds; null if not
+        measured.
+      problem: Reason why the kernel did not run with this size; "" if it ran.
     """
 
     local_size: LocalSize
@@ -56,10 +57,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class TunedLayer(PlainReport):
-    """Measured local sizes of a layer. An empty size is the driver's choice.
+    """The measured local sizes of a layer; an empty size means that the driver chooses a size.
 
     Attributes:
-      old: Local size of the layer before.
+      old: Local size of the layer before the command.
       best: Recommended local size: the old size, unless another size is clearly better.
       candidates: All measured sizes.
     """
@@ -70,7 +71,7 @@ class TunedLayer(PlainReport):
 
 
 def begin(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
-    """Runs in the first child: measures the layer with its present size, and keeps its outputs."""
+    """Runs in the first child process: runs the layer with its present local size, and stores the outputs."""
     import numpy as np
 
     from vendor_reference.authoring.layer_tune import begin_tuning, run_outputs
@@ -80,10 +81,10 @@ def begin(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
         description = find_description(layer.options, [subject.op for subject in layer.subjects])
         edit_local_size(
             description[0], layer.op_name, [1], description[1]
-        )  # refuses what cannot be written
+        )  # raises an error if the description cannot be edited
         yield compiling(layer.options.path)
         start = begin_tuning(layer.options, layer.subjects)
-        yield stage("the kernel was running as it is")
+        yield stage("the kernel was running with its present local size")
         subject = layer.subjects[start.measured]
         outputs = run_outputs(subject, layer.options, input_values(subject, request))
         np.savez(request["expected"], *outputs)
@@ -93,12 +94,12 @@ def begin(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
 
 
 def try_one(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
-    """Runs in a child for one local size."""
+    """Runs in a child process: measures the layer with one local size."""
     import numpy as np
 
     from vendor_reference.authoring.layer_tune import try_local_size
 
-    yield stage("it was tried")
+    yield stage("the local size was being measured")
     with _measured(request) as (subject, options, arrays), np.load(request["expected"]) as expected:
         size, wanted = tuple(request["local_size"]), list(expected.values())
         seconds = try_local_size(subject, options, size, arrays, wanted, _REPEAT)
@@ -106,10 +107,10 @@ def try_one(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
 
 
 def compare(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
-    """Runs in the last child: measures the best sizes in turn."""
+    """Runs in the last child process: measures the layer in turn with the best local sizes."""
     from vendor_reference.authoring.layer_tune import compare_local_sizes
 
-    yield stage("the best ones were compared")
+    yield stage("the best local sizes were being compared")
     with _measured(request) as (subject, options, arrays):
         sizes = [tuple(size) for size in request["local_sizes"]]
         times = compare_local_sizes(subject, options, sizes, arrays, _ROUNDS)
@@ -118,21 +119,22 @@ def compare(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
 
 @contextmanager
 def _measured(request: Mapping[str, Any]) -> Iterator[tuple[Subject, LayerOptions, list[Any]]]:
-    """Returns the op to measure, the options of its layer, and its inputs."""
+    """Provides the op to measure, the options of its layer, and its inputs."""
     with open_layer(request, is_frozen=True) as layer:
         subject = layer.subjects[request["measured"]]
         yield subject, layer.options, input_values(subject, request)
 
 
 class Tuning:
-    """A run of the command: the present local size of the layer, and the measured sizes.
+    """A run of the command, with the layer's present local size and all measured sizes.
 
     Attributes:
-      description: Result of `find_description`.
+      description: Path of the description to edit, and the text of a new description; a result of
+        `find_description`.
     """
 
     def __init__(self, request: Mapping[str, Any], note: Callable[[str], object]) -> None:
-        """Prepares a run. `note` receives a line about each measured size."""
+        """Prepares a run; `note` is called with a line about each measured size."""
         self._request = dict(request)
         self._note = note
         self.old: LocalSize = ()
@@ -141,7 +143,7 @@ class Tuning:
         self.candidates: list[Candidate] = []
 
     def run(self, most: int) -> LocalSize:
-        """Measures the sizes; returns the recommended local size."""
+        """Measures at most `most` local sizes, and returns the recommended size."""
         from vendor_reference.authoring.local_sizes import find_candidates, is_clearly_better
 
         with temporary_folder() as folder:
@@ -168,7 +170,9 @@ class Tuning:
         for candidate, seconds in zip(finalists, times, strict=True):
             candidate.final_us = median(seconds) * 1e6
         best = min(range(len(finalists)), key=lambda index: finalists[index].final_us or 0.0)
-        is_better = best and is_clearly_better(times[best], times[0])  # the first is the old one
+        is_better = best and is_clearly_better(
+            times[best], times[0]
+        )  # the first size is the old size
         return finalists[best].local_size if is_better else self.old
 
     def _try(self, size: LocalSize) -> None:
@@ -187,22 +191,22 @@ class Tuning:
         self._note(f"  local {local_text(size):12} {said}")
 
     def file_text(self) -> str:
-        """Returns a sentence about the description, before it is written."""
+        """Returns a sentence that the description is unchanged, for an interrupted command."""
         path = self.description[0]
-        return f"{path} {'is as it was' if os.path.exists(path) else 'was not written'}"
+        return f"{path} {'is unchanged' if os.path.exists(path) else 'was not written'}"
 
     def best_text(self) -> str:
-        """Returns a sentence about the best size so far; "" if no size was measured."""
+        """Returns a sentence about the best local size until an interrupt; "" if no size was measured."""
         from vendor_reference.authoring.local_sizes import local_text
 
         tried = [(c.median_us, c) for c in self.candidates if c.median_us is not None]
         if not tried:
             return ""
         best_us, best = min(tried, key=lambda pair: pair[0])
-        own = " (has it)" if best.local_size == self.old else ""
+        own = " (present size)" if best.local_size == self.old else ""
         return (
-            f"The best of {len(tried)} tried so far: local {local_text(best.local_size)}{own}, {best_us:.1f} us; "
-            f"as it is, {tried[0][0]:.1f} us"
+            f"The best of {len(tried)} measured local sizes: {local_text(best.local_size)}{own}, {best_us:.1f} us;"
+            f" the present size takes {tried[0][0]:.1f} us"
         )
 
     def _call(self, function: str, more: Mapping[str, object]) -> Answer:
@@ -218,7 +222,7 @@ def _table(candidates: Sequence[Candidate], old: LocalSize) -> Iterator[str]:
             f"{us:.1f} us" if us is not None else "-"
             for us in (candidate.final_us, candidate.median_us)
         )
-        own = "  (has it)" if candidate.local_size == old else ""
+        own = "  (present size)" if candidate.local_size == old else ""
         problem = candidate.problem.split("\n")[0]
         yield f"{local_text(candidate.local_size):12} {final:>10} {alone:>10}{own}  {problem}".rstrip()
 
@@ -240,9 +244,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     if best == old:
         said = f"{local_text(old)} stays in use: no other size is clearly better"
     elif flags.dry_run:
-        said = (
-            f"{local_text(best)} is better than {local_text(old)}; no file was written (--dry_run)"
-        )
+        said = f"{local_text(best)} is better than {local_text(old)}; no file was written, because of --dry_run"
     else:
         target, new_text = tuning.description
         data = edit_local_size(target, tuning.op_name, best, new_text)
@@ -265,8 +267,8 @@ COMMAND = Command(
     (
         *LAYER_FLAGS,
         *INPUT_FLAGS,
-        Flag("candidates", 16, "Number of local sizes to try.", least=1),
-        Flag("dry_run", False, "Do not change the description, only print the result."),
+        Flag("candidates", 16, "Number of local sizes to measure.", least=1),
+        Flag("dry_run", False, "Only print the result, and do not change the description."),
         REPORT,
     ),
     _run,

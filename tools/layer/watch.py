@@ -32,13 +32,13 @@ WATCH = Flag(
 def run_watched(
     flags: FlagValues, target: str, request: Mapping[str, Any], others: Sequence[str]
 ) -> int:
-    """Runs a function in a child and prints its result, once or, with --watch, after each change.
+    """Runs a function in a child process, and prints its result once, or with --watch after each change.
 
     Args:
-      flags: Flags, including those of a layer.
-      target: Function for `run_safely`.
-      request: Argument of the function, with the path of the asset.
-      others: Other files that the child reads.
+      flags: Flags of the command, including `LAYER_FLAGS`.
+      target: Function to run, as `package.module:function`.
+      request: Argument of the function, which contains the path of the asset.
+      others: Paths of other files that the child process reads.
 
     Returns:
       The exit status; with --watch, the exit status of the last run.
@@ -59,7 +59,7 @@ def run_watched(
             except LiteRtError as error:
                 status = ERROR
                 print_text(continued(str(error)), sys.stderr)
-            said = f"-- {time.strftime('%H:%M:%S')}: {count_text(len(set(files)), 'file')} watched; Ctrl-C ends"
+            said = f"-- {time.strftime('%H:%M:%S')}: watching {count_text(len(set(files)), 'file')}; Ctrl-C ends"
             print_text(said, sys.stderr)
             while _states(files) == before:
                 time.sleep(_INTERVAL_S)
@@ -76,7 +76,7 @@ def _run_once(flags: FlagValues, target: str, request: Mapping[str, Any]) -> int
 
 
 def _states(files: Sequence[str]) -> list[object]:
-    """What changes when a file is written, replaced or removed."""
+    """Returns for each file values that change when the file is written, replaced or removed."""
     states: list[object] = []
     for path in files:
         try:

@@ -1,4 +1,4 @@
-"""Makes the graph of a page from a model."""
+"""Makes the graph of an HTML page from a model."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .grouping import GroupedOp, group_ops
 from .page import GraphNode, ShownSubgraph, ShownTensor
 
 OpPlace: TypeAlias = tuple[int, int]
-"""Place of an op: indices of its subgraph and of the op in it."""
+"""Place of an op: the index of its subgraph, and the index of the op in the subgraph."""
 
 
 def node_id(subgraph: int, op: int, model: int | None = None) -> str:
-    """Makes the id of an op's node; `model` is the model's number if there are several."""
+    """Returns the id of an op's node; `model` is the number of the model if the page shows several models."""
     return f"{_prefix(model)}{subgraph}/{op}"
 
 
@@ -29,14 +29,14 @@ def show_graph(
     number: int | None = None,
     name: str = "",
 ) -> list[ShownSubgraph]:
-    """Makes the graph of a model.
+    """Makes the graph of a model for an HTML page.
 
     Args:
       model: The model.
-      calls: NPU calls of the ops; None to read them from a compiled file.
-      reasons: Reasons why other ops stay on the CPU.
-      number: Number of the model if there are several.
-      name: Name of the model if there are several.
+      calls: Names of the NPU calls by op; None to find the calls of a compiled file.
+      reasons: Reasons why ops stay on the CPU, by op.
+      number: Number of the model if the page shows several models.
+      name: Name of the model if the page shows several models.
     """
     if calls is None:
         calls = find_calls(model)
@@ -56,7 +56,7 @@ def _prefix(model: int | None) -> str:
 
 
 def find_calls(model: Model) -> dict[OpPlace, str]:
-    """Finds the NPU calls of a compiled file: function names by op."""
+    """Returns the function names of the NPU calls of a compiled file, by op."""
     names = {op: name for module in model.byte_code for op, name in module.users}
     return {
         (number, position): names[op]
@@ -67,7 +67,7 @@ def find_calls(model: Model) -> dict[OpPlace, str]:
 
 
 class _Tensors:
-    """The tensors that nodes name, each once."""
+    """A list of the tensors that the nodes of a subgraph read or write, without duplicates."""
 
     def __init__(self) -> None:
         self.shown: list[ShownTensor] = []
@@ -87,14 +87,14 @@ class _Tensors:
 
 
 def _type_text(tensor_type: RankedTensorType) -> str:
-    """`1x256x256x3 f32`, with `?` for dimensions that a run tells."""
+    """Returns a type such as `1x256x256x3 f32`, with `?` for dimensions known only at run time."""
     dims = "x".join("?" if size < 0 else str(size) for size in tensor_type.shape)
     return f"{dims or 'scalar'} {tensor_type.element_type.mlir}"
 
 
 @dataclass(frozen=True, slots=True)
 class _SubgraphView:
-    """A subgraph as a page shows it; `prefix` begins the ids of its nodes."""
+    """A subgraph as an HTML page shows it; the ids of its nodes begin with `prefix`."""
 
     number: int
     subgraph: Subgraph
@@ -105,7 +105,7 @@ class _SubgraphView:
 
     @property
     def name(self) -> str:
-        """`subgraph 0: main`."""
+        """A name such as `subgraph 0: main`."""
         return ": ".join(filter(None, [f"subgraph {self.number}", name_text(self.subgraph.name)]))
 
     def show(self, name: str) -> ShownSubgraph:

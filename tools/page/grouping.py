@@ -1,7 +1,7 @@
-"""Groups the ops of a subgraph: the ops of each NPU call, and blocks of calls and CPU ops.
+"""Groups the ops of a subgraph: the ops of each NPU call, and blocks of successive calls and CPU ops.
 
-Blocks end where few values cross. Groups never form a cycle: calls cannot by construction, and blocks are
-consecutive in an order in which a call counts as one op.
+A block ends where few tensors are read across the boundary. Groups never form a cycle: the partitioner makes no
+cyclic calls, and blocks are consecutive in an order in which a call counts as one op.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import TypeAlias
 from .page import NodeGroup
 
 _FEW = 24
-"""Number of ops and calls up to which there are no blocks."""
+"""Greatest number of ops and calls that are shown without blocks."""
 _SMALLEST, _LARGEST = 8, 24
 
 _Unit: TypeAlias = "tuple[int, ...]"
-"""Positions of consecutive ops."""
+"""Positions of the ops of an NPU call, or of one op on the CPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupedOp:
-    """The facts about an op that grouping needs.
+    """An op, with the facts that `group_ops` needs.
 
     Attributes:
       reads: Positions of the ops whose outputs the op reads.
-      call: Name of the op's NPU call; "" on the CPU.
-      is_constant: Whether the op reads only constants; it joins its reader's group.
+      call: Name of the op's NPU call; "" if the op runs on the CPU.
+      is_constant: Whether the op reads only constants; such an op joins the group of the op that reads its output.
     """
 
     name: str
@@ -38,11 +38,11 @@ class GroupedOp:
 
 
 def group_ops(ops: Sequence[GroupedOp]) -> tuple[list[int], list[NodeGroup], list[int]]:
-    """Finds groups.
+    """Groups the ops of a subgraph.
 
     Returns:
-      Computes the group of each op (-1 for none), the groups (parents first), and the ops' positions in an order
-      in which each op follows its inputs.
+      The index of each op's group (-1 for no group), the groups (parents first), and the positions of the ops in
+      an order in which each op follows the ops that it reads.
     """
     grouping = _Grouping(ops)
     fixed = [position for position, op in enumerate(ops) if op.is_constant]
@@ -63,7 +63,7 @@ def group_ops(ops: Sequence[GroupedOp]) -> tuple[list[int], list[NodeGroup], lis
 
 
 class _Grouping:
-    """Groups in the making."""
+    """Groups that are being made."""
 
     def __init__(self, ops: Sequence[GroupedOp]) -> None:
         self.of = [-1] * len(ops)
@@ -80,7 +80,7 @@ class _Grouping:
         return len(self.groups) - 1
 
     def add_call(self, positions: _Unit, parent: int) -> None:
-        """Makes a group of a call's ops, with blocks in it where these are many."""
+        """Makes a group of an NPU call's ops, divided into blocks if there are many ops."""
         call = self._ops[positions[0]].call
         group = self.add(call, positions, call, parent)
         if len(positions) > _FEW:
@@ -96,7 +96,7 @@ def _span_name(positions: Sequence[int]) -> str:
 
 
 def _units(ops: Sequence[GroupedOp]) -> list[_Unit]:
-    """The ops of each call, and each other op alone, without those on constants."""
+    """Returns a unit for each NPU call and for each other op, without ops that read only constants."""
     units: dict[str | int, list[int]] = {}
     for position, op in enumerate(ops):
         if not op.is_constant:
@@ -105,7 +105,7 @@ def _units(ops: Sequence[GroupedOp]) -> list[_Unit]:
 
 
 def _order(ops: Sequence[GroupedOp], units: Sequence[_Unit]) -> list[_Unit]:
-    """Units behind those that they read, one branch after the other; what is in a cycle comes last."""
+    """Sorts units such that each unit follows the units that it reads; units in a cycle come last."""
     unit_of = {position: index for index, unit in enumerate(units) for position in unit}
     sources = [_sources(ops, unit, unit_of) - {index} for index, unit in enumerate(units)]
     readers: list[list[int]] = [[] for _ in units]
@@ -127,13 +127,13 @@ def _order(ops: Sequence[GroupedOp], units: Sequence[_Unit]) -> list[_Unit]:
 
 
 def _sources(ops: Sequence[GroupedOp], unit: _Unit, unit_of: dict[int, int]) -> set[int]:
-    """The units that a unit reads, and perhaps itself."""
+    """Returns the indices of the units that a unit reads, which may include its own index."""
     reads = (read for position in unit for read in ops[position].reads)
     return {unit_of[read] for read in reads if read in unit_of}
 
 
 def _cut(ops: Sequence[GroupedOp], units: Sequence[_Unit]) -> list[Sequence[_Unit]]:
-    """Cuts units into blocks, each where the fewest units are read across the cut."""
+    """Cuts a list of units into blocks, at positions where the fewest units are read across the cut."""
     place_of = {position: place for place, unit in enumerate(units) for position in unit}
     last_read = list(range(len(units)))
     for place, unit in enumerate(units):

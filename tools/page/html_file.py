@@ -1,4 +1,4 @@
-"""Writes a page as one HTML file that loads no other file and runs only its own script."""
+"""Writes a page as a single HTML file, which loads no other file and runs only its own script."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SCRIPTS = ("text", "layout", "tree", "graph", "charts", "tables", "main")
 
 
 def html_text(page: Page) -> str:
-    """Makes the file's text."""
+    """Returns the text of a page's HTML file."""
     style = _read("page.css")
     script = '"use strict";\n{\n' + "\n".join(_read(f"{name}.js") for name in _SCRIPTS) + "}\n"
     data = json_text(
@@ -41,7 +41,7 @@ def html_text(page: Page) -> str:
 
 
 def graph_data(graph: Graph) -> list[dict[str, Any]]:
-    """Converts a graph to data for the script; nodes and tensors omit empty fields to save space."""
+    """Converts a graph to data for the page's script, without empty fields of nodes and tensors."""
     data = [asdict(subgraph) for subgraph in graph]
     for subgraph in data:
         for name in ("nodes", "tensors"):
@@ -53,7 +53,7 @@ def graph_data(graph: Graph) -> list[dict[str, Any]]:
 
 
 def _for_script(data: str) -> str:
-    """JSON that no HTML parser finds a tag or comment in: strings alone can have these characters."""
+    """Escapes characters of JSON that an HTML parser could read as a tag or comment; only strings contain them."""
     for character in "<>&":
         data = data.replace(character, f"\\u{ord(character):04x}")
     return data

@@ -1,5 +1,6 @@
-"""Writes a page's graph for Model Explorer: graph JSON, and a file of node data for each measure.
+"""Writes a page's graph for the viewer Model Explorer, as JSON files.
 
+One file contains the graph, and another file for each measure contains the numbers of the nodes.
 `graph_builder.py` and `node_data_builder.py` in google-ai-edge/model-explorer define the formats.
 """
 
@@ -21,9 +22,11 @@ _NPU_STYLE = {"backgroundColor": "#d5efec", "borderColor": "#0a7d74"}
 
 
 def explorer_files(page: Page, path: str) -> Mapping[str, str]:
-    """Writes the graph's file, and files of node data beside it: `model.json`, `model.time.json`."""
+    """Returns files by path: the graph in `model.json`, and numbers of a measure in `model.time.json`."""
     if not page.graph:
-        raise LiteRtError(Status.UNSUPPORTED, "there is no graph for Model Explorer", path)
+        raise LiteRtError(
+            Status.UNSUPPORTED, "the page has no graph to write for Model Explorer", path
+        )
     names = _graph_names(page.graph)
     graphs = [
         {
@@ -45,7 +48,7 @@ def explorer_files(page: Page, path: str) -> Mapping[str, str]:
 
 
 def _graph_names(graph: Graph) -> Sequence[str]:
-    """A name for each subgraph, none twice."""
+    """Returns a unique name for each subgraph."""
     names = [subgraph.name for subgraph in graph]
     return [
         name if names.count(name) == 1 else f"{name} ({index})" for index, name in enumerate(names)
@@ -69,7 +72,7 @@ def _facts(node: GraphNode, measures: Sequence[Measure]) -> Mapping[str, str]:
     if node.kind == "op":
         facts["runs on"] = f"NPU, {node.call}" if node.call else "CPU"
     if node.reason:
-        facts["why it is on the CPU"] = node.reason
+        facts["reason for the CPU"] = node.reason
     for measure in measures:
         if node.id in measure.values:
             facts[measure.name] = f"{measure.values[node.id]:g}"

@@ -1,4 +1,4 @@
-"""The contents of a page, for all commands and vendors, as plain data that becomes JSON."""
+"""The contents of an HTML page, for all commands and vendors, as data classes that are converted to JSON."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ Cell: TypeAlias = "str | int | float | bool | None"
 
 
 class Quantity(str, Enum):
-    """Unit of a number, which determines how the page shows it."""
+    """Unit of a number, which determines how the page shows the number."""
 
     TEXT = "text"
     COUNT = "count"
     AMOUNT = "amount"  # a large count: 12.3 M
     BYTES = "bytes"
     SECONDS = "seconds"
-    SHARE = "share"  # 1 is all of it
+    SHARE = "share"  # a fraction of the whole, which is 1
     NUMBER = "number"
     DECIBEL = "decibel"
 
 
 @dataclass(frozen=True, slots=True)
 class ShownTensor:
-    """A tensor of the graph.
+    """A tensor in the graph of a page.
 
     Attributes:
       type: `1x256x256x3 f32`.
@@ -44,14 +44,14 @@ class GraphNode:
     """An op, or an input or output of its subgraph.
 
     Attributes:
-      id: `<subgraph>/<op>`; inputs and outputs of a subgraph are `<subgraph>/in/<n>` and `<subgraph>/out/<n>`.
-        With several models, `<model>:` precedes the id.
+      id: `<subgraph>/<op>`; inputs and outputs of a subgraph are `<subgraph>/in/<n>` and `<subgraph>/out/<n>`. If
+        the page shows several models, the id begins with `<model>:`.
       kind: `op`, `input` or `output`.
       name: Name of the op, input or output.
       inputs, outputs: Indices of the subgraph's tensors; -1 for an omitted input.
-      call: Name of the NPU call that the op is or belongs to; "" on the CPU.
+      call: Name of the NPU call that this op is or that contains this op; "" if the op runs on the CPU.
       reason: Reason why the op stays on the CPU; "" if unknown.
-      group: Index of the node's group in its subgraph; -1 for none.
+      group: Index of the node's group in its subgraph; -1 for no group.
       is_constant: Whether the op reads only constants, such as an op that unpacks weights.
     """
 
@@ -68,13 +68,13 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """Nodes that the page shows as one node until the reader opens it.
+    """A group of nodes, which the page shows as one node until the reader opens the group.
 
     Attributes:
-      name: Name of the NPU call, or of the ops.
+      name: Name of the NPU call, or a name such as "ops 3 to 9".
       about: Numbers of ops by name.
-      call: Name of the NPU call that the group is or belongs to; "" on the CPU.
-      parent: Index of the enclosing group; -1 for none.
+      call: Name of the NPU call that this group is or that contains this group; "" if the ops run on the CPU.
+      parent: Index of the enclosing group; -1 for no enclosing group.
     """
 
     name: str
@@ -85,7 +85,7 @@ class NodeGroup:
 
 @dataclass(frozen=True, slots=True)
 class ShownSubgraph:
-    """A subgraph; each node follows the nodes whose outputs it reads."""
+    """A subgraph of the graph, in which each node follows the nodes whose outputs it reads."""
 
     name: str
     nodes: Sequence[GraphNode]
@@ -94,7 +94,7 @@ class ShownSubgraph:
 
 
 Graph: TypeAlias = Sequence[ShownSubgraph]
-"""The graph of one or several models."""
+"""The graph of a page: the subgraphs of one or several models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +103,10 @@ class Measure:
 
     Attributes:
       name: Name of the measure, as a heading.
-      is_summed: Whether a group shows the sum of its nodes' numbers rather than the greatest.
+      is_summed: Whether a group shows the sum of the numbers of its nodes, instead of the greatest number.
       values: Numbers by node id.
-      flagged: Reasons why nodes are marked, by id, such as an error beyond the limit.
-      counted_in: For a node's id, the node whose number includes this node's number.
+      flagged: Reasons why nodes are marked, by node id, for example an error beyond the limit.
+      counted_in: By node id, the id of another node whose number includes this node's number.
     """
 
     name: str
@@ -132,8 +132,8 @@ class Table:
     Attributes:
       about: A sentence about the table; may be "".
       rows: Rows in their initial order.
-      nodes: For each row the id of its graph node, or ""; empty if no row has a node.
-      is_first: Whether the table precedes the graph.
+      nodes: For each row, the id of its node in the graph or ""; empty if no row has a node.
+      is_first: Whether the page shows the table before the graph.
     """
 
     title: str
@@ -146,7 +146,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class ShownSpan:
-    """A span on the time line; times are seconds from the start of the time line."""
+    """A span on the time line, which starts `start_s` seconds after the start of the time line."""
 
     kind: str
     name: str
@@ -158,16 +158,16 @@ class ShownSpan:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The contents of a page; empty parts are not shown.
+    """The contents of an HTML page, which does not show empty parts.
 
     Attributes:
       title: Title of the page, usually the file's name.
-      about: A sentence about what the command did.
-      facts: Names with values, most important first.
-      notes: Sentences that the reader must not miss.
-      spans: Spans of the time line; `spans_note` is a sentence about it.
+      about: A sentence about the result of the command.
+      facts: Facts as names with values, the most important fact first.
+      notes: Warnings and other important sentences.
+      spans: Spans of the time line, to which `spans_note` adds a sentence.
       memory: Memory maps of the NPU calls.
-      focus: Id of the node that the page shows first; "" for none.
+      focus: Id of the node that the page selects first; "" for no node.
     """
 
     title: str

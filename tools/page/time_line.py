@@ -1,4 +1,4 @@
-"""Makes the time line of a page from spans of time."""
+"""Makes the time line of an HTML page from recorded spans of time."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ..console import count_text, name_text
 from .page import ShownSpan
 
 _MOST = 4000
-"""Number of spans that a page draws at most."""
+"""Greatest number of spans that a page draws."""
 _QUEUES = "NPU"
-"""All queues share one track, since each call has its own queue."""
+"""Name of the track that all queues share, because each call has its own queue."""
 
 
 def show_spans(spans: Sequence[Span]) -> tuple[list[ShownSpan], str]:
-    """Makes spans with times relative to the first span, and a sentence if the shortest spans are left out."""
+    """Returns spans with times relative to the first span, and a sentence if the shortest spans are omitted."""
     queues = {span.track for span in spans if span.kind is SpanKind.TASK}
     kept = sorted(spans, key=lambda span: -span.duration_ns)[:_MOST]
     begin = min((span.start_ns for span in kept), default=0)
@@ -32,4 +32,4 @@ def show_spans(spans: Sequence[Span]) -> tuple[list[ShownSpan], str]:
         for span in sorted(kept, key=lambda span: span.start_ns)
     ]
     left = len(spans) - len(kept)
-    return shown, f"Without the {count_text(left, 'shortest span')}." if left else ""
+    return shown, f"The {count_text(left, 'shortest span')} are not shown." if left else ""

@@ -1,4 +1,4 @@
-"""Writes the pages of `--html` and `--model_explorer`."""
+"""Writes the files of `--html` and `--model_explorer`."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ if TYPE_CHECKING:
 
 
 def is_page_wanted(flags: FlagValues) -> bool:
-    """Whether the flags of a command ask for a page."""
+    """Whether the flags of a command request an HTML page or a graph for Model Explorer."""
     return bool(flags.html or flags.model_explorer)
 
 
 def check_pages(flags: FlagValues, others: Iterable[str]) -> None:
-    """Checks the page's output paths before the work begins, also against other outputs and a trace."""
+    """Raises an error before the work begins if a page's output path is also another output of the command."""
     kept = [*others, str(flags.trace) if "trace" in flags else ""]
     for name in ("html", "model_explorer"):
         check_messages(str(flags[name].value or ""), kept, name, "the page")
     if flags.html and os.path.realpath(flags.html) == os.path.realpath(flags.model_explorer):
-        raise usage_error("--html and --model_explorer name the same file", "Name two files.")
+        raise usage_error(
+            "--html and --model_explorer have the same path", "Give two different paths."
+        )
 
 
 def write_pages(flags: FlagValues, make: Callable[[], Page]) -> None:
-    """Makes and writes a page if the flags ask for one."""
+    """Makes and writes a page if the flags request one."""
     if not is_page_wanted(flags):
         return
     page = make()

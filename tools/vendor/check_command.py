@@ -21,7 +21,7 @@ _FLAGS = (
         "model",
         (),
         "A TFLite model to check the vendor with, before small models of common ops. Custom ops "
-        "that no model contains are checked with one float input and one float output. May be "
+        "that no model contains are checked with one float input and one float output. The flag may be "
         "repeated.",
         is_repeated=True,
     ),
@@ -29,7 +29,7 @@ _FLAGS = (
     Flag(
         "companion",
         (),
-        "A file that an asset names, for a vendor in C, as op/relative/path,path. May be repeated.",
+        "A file that an asset refers to, for a vendor in C, as op/relative/path,path. The flag may be repeated.",
         is_repeated=True,
     ),
     Flag(
@@ -37,18 +37,21 @@ _FLAGS = (
         (),
         "A Python function that computes the expected outputs of a custom op, as "
         "op,file.py:function. The function has the same parameters as for `litert-npu layer run "
-        "--reference`. May be repeated.",
+        "--reference`. The flag may be repeated.",
         is_repeated=True,
     ),
     Flag(
-        "option", (), "An option of the vendor, as name=value. May be repeated.", is_repeated=True
+        "option",
+        (),
+        "An option of the vendor, as name=value. The flag may be repeated.",
+        is_repeated=True,
     ),
     *(o.flag for o in _DECLARED if o.field == "soc_model"),
     Flag(
         "rule",
         (),
-        "A rule to check, or the part of its name before the dot. By default all rules are "
-        "checked. May be repeated.",
+        "Name of a rule to check, or the part of the name before the dot. By default all rules are "
+        "checked. The flag may be repeated.",
         is_repeated=True,
     ),
     Flag(
@@ -59,8 +62,8 @@ _FLAGS = (
         least=0,
     ),
     Flag("timeout", 60.0, "Time limit of each check, in seconds.", least=0.1, is_duration=True),
-    Flag("strict", False, "Treat broken recommendations as broken rules."),
-    Flag("verbose", False, "Show passed checks too."),
+    Flag("strict", False, "Report broken recommendations as broken rules."),
+    Flag("verbose", False, "Also show passed checks."),
     REPORT,
 )
 
@@ -72,7 +75,10 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     from .vendor_libraries import find_libraries
 
     if not arguments:
-        raise usage_error("no vendor is named", "Give the vendor's name, or its libraries.")
+        raise usage_error(
+            "the command line names no vendor",
+            "Give the name of a vendor, or the paths of its libraries.",
+        )
     infos = [CustomOpInfo.parse(text) for text in flags.npu_custom_op_info]
     options = CheckOptions(
         models=flags.model,
@@ -97,12 +103,12 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 def _companion(text: str) -> tuple[str, str]:
-    """A companion's name, `<op>/<relative path>`, and the path of its file."""
+    """Returns the name of a companion file, `<op>/<relative path>`, and the file's path."""
     name, _, path = text.partition(",")
     op, _, relative_path = name.partition("/")
     if not op or not relative_path or not path:
         raise usage_error(
-            f"--companion={text} does not name an op, a path below its asset and a file",
+            f"--companion={text} does not have an op, a path relative to the asset, and a file",
             "Write it as op/relative/path,path/to/file.",
         )
     return name, path
@@ -113,7 +119,9 @@ def _options(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not name or name in options:
-            raise usage_error(f"--option={text} is no name=value, or there twice")
+            raise usage_error(
+                f"--option={text} does not have the form name=value, or the name was given before"
+            )
         options[name] = value if equals else "true"
     return options
 

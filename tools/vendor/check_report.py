@@ -26,17 +26,17 @@ _SIGNS = {
 }
 
 NOT_CHECKABLE = {
-    "compile.subgraphs": "invoke.values covers it: it compares the outputs of calls",
+    "compile.subgraphs": "the rule invoke.values compares the outputs of calls",
 }
 """Rules without a check of their own, with the reasons."""
 
 _WORK = {"compile.ok": "nothing was compiled", "dispatch.runs": "nothing was run"}
-"""Rules without which the other rules say little about a vendor, and what an unchecked one means."""
+"""Phrases about what was not done if a rule is unchecked, for the rules that most other rules depend on."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedLibrary:
-    """The findings about one library, in the order of the checks, and notes about the checks."""
+    """A library, with the findings in the order of the checks, and with notes about the checks."""
 
     title: str
     origin: str
@@ -50,11 +50,11 @@ class RuleFinding:
 
     Attributes:
       rule: Name of the rule.
-      case: Name of the check among several checks of the rule; "" for the only check.
+      case: Name of this check, if the rule has several checks; "" if the rule has one check.
       outcome: `note` means a broken recommendation; `unseen` means that the rule was not checked.
       text: Description of the fault; "" if the check passed.
-      printed: Output of the process; "" if the check did not fail.
-      contract: Sentences of the rule.
+      printed: Output of the vendor's process during a failed check; "" if the check did not fail.
+      contract: Text of the rule.
       where: Header and function whose comments contain the rule.
     """
 
@@ -90,11 +90,12 @@ class VendorFindings(PlainReport):
 
     Attributes:
       vendor: Name of the vendor.
-      conforms: Whether rules were checked, and no rule is broken except recommendations.
-      gaps: Phrases about things that could not be checked; empty if the vendor could do all its work.
+      conforms: Whether at least one rule was checked, and the vendor breaks no rule except recommendations.
+      gaps: Phrases about work that the vendor did not do, such as "nothing was run"; empty if there are none.
       counts: Numbers of checks by their outcome.
       parts: Reports about the vendor's libraries.
-      compared: Models whose outputs were compared with LiteRT's CPU kernels, or the reasons why they were not.
+      compared: Models whose outputs were compared with LiteRT's CPU kernels, or the reasons why outputs were not
+        compared.
       not_checkable: Rules without a check of their own, with the reasons.
     """
 
@@ -127,29 +128,29 @@ class ConformanceReport:
 
     @property
     def findings(self) -> Sequence[Finding]:
-        """Findings of all parts."""
+        """The findings about all libraries of the vendor."""
         return [finding for part in self.parts for finding in part.findings]
 
     @property
     def has_failed(self) -> bool:
-        """Whether a rule is broken that is not only a recommendation."""
+        """Whether the vendor breaks a rule that is more than a recommendation."""
         return any(finding.outcome is Outcome.FAILED for finding in self.findings)
 
     @property
     def conforms(self) -> bool:
-        """Whether rules to check were checked, and no rule is broken except recommendations."""
+        """Whether a requested rule was checked, and the vendor breaks no rule except recommendations."""
         asked = (f for f in self.findings if not self.asked or is_named(f.rule, self.asked))
         is_looked_at = any(finding.outcome is not Outcome.UNSEEN for finding in asked)
         return is_looked_at and not self.has_failed
 
     @property
     def gaps(self) -> Sequence[str]:
-        """Phrases about things that could not be checked; empty if the vendor could do all its work."""
+        """Phrases about work that the vendor did not do, such as "nothing was run"; empty if there are none."""
         unseen = {f.rule for f in self.findings if f.outcome is Outcome.UNSEEN}
         return [phrase for rule, phrase in _WORK.items() if rule in unseen]
 
     def to_json(self) -> str:
-        """Returns the whole report as one JSON object."""
+        """Returns the whole report as a JSON object."""
         parts = [
             LibraryFindings(
                 part.title,
@@ -173,9 +174,9 @@ class ConformanceReport:
         return json_text(values.to_values())
 
     def to_text(self, *, verbose: bool = False) -> str:
-        """Yields a block of lines for each broken rule, and lines about unchecked rules.
+        """Returns the report as text: a block of lines for each broken rule, and lines about unchecked rules.
 
-        All checks if `verbose`.
+        If `verbose`, the text also lists all passed checks.
         """
         lines: list[str] = []
         for part in self.parts:
@@ -191,13 +192,13 @@ class ConformanceReport:
             lines.append("")
         lines += self._values()
         for rule, why in NOT_CHECKABLE.items():
-            lines += _indented(f"{rule} cannot be checked, since {why}.", 0)
+            lines += _indented(f"{rule} has no check of its own, because {why}.", 0)
         counts = ", ".join(
             f"{self._count(outcome)} {word}"
             for outcome, word in (
                 (Outcome.PASSED, "passed"),
                 (Outcome.FAILED, "failed"),
-                (Outcome.NOTE, "broken that are only recommended"),
+                (Outcome.NOTE, "recommended but broken"),
                 (Outcome.UNSEEN, "not checked"),
             )
         )
@@ -205,22 +206,22 @@ class ConformanceReport:
         if not (self.conforms or self.has_failed):
             answer = f"was not checked: {', '.join(self.asked) or 'no rule'} could not be checked"
         elif self.gaps and not self.has_failed:
-            answer = f"breaks no rule that was checked, but {' and '.join(self.gaps)}"
+            answer = f"breaks none of the checked rules, but {' and '.join(self.gaps)}"
         checks = count_text(len(self.findings), "check")
         return "\n".join([*lines, f"{name_text(self.vendor)} {answer}: {checks}, {counts}."])
 
     def _values(self) -> list[str]:
-        """What was compared, and what was not, by reason."""
+        """Returns a table of compared outputs, and lines about outputs that were not compared, by reason."""
         lines = list(table_lines(self.compared))
         for why, names in left_out(self.compared).items():
-            lines += _indented(f"not compared, since {name_text(why)}: {', '.join(names)}", 2)
+            lines += _indented(f"not compared, because {name_text(why)}: {', '.join(names)}", 2)
         return [*lines, ""] if lines else []
 
     def _count(self, outcome: Outcome) -> int:
         return sum(finding.outcome is outcome for finding in self.findings)
 
     def _broken(self, part: CheckedLibrary, outcome: Outcome) -> list[str]:
-        """A block for each rule, with what happened in each of its checks."""
+        """Returns a block of lines for each broken rule, with the faults that its checks found."""
         lines: list[str] = []
         for name, found in _group(part.findings, outcome, lambda f: f.rule).items():
             rule = self.contract[name]
@@ -232,20 +233,20 @@ class ConformanceReport:
         return lines
 
     def _unseen(self, part: CheckedLibrary) -> list[str]:
-        """Lists the rules that were not checked by reason, except those in the table of values."""
+        """Lists unchecked rules by reason, except rules in the table of compared outputs."""
         lines: list[str] = []
         told = {row.check for row in self.compared}
         findings = [finding for finding in part.findings if finding.case not in told]
         for reason, found in _group(findings, Outcome.UNSEEN, lambda f: f.text).items():
             rules = ", ".join(dict.fromkeys(finding.rule for finding in found))
-            lines += _indented(f"not checked, since {name_text(reason)}: {rules}", 2)
+            lines += _indented(f"not checked, because {name_text(reason)}: {rules}", 2)
         return lines
 
 
 def with_recommendations(
     findings: Sequence[Finding], contract: Mapping[str, Rule], *, strict: bool
 ) -> list[Finding]:
-    """Turns broken recommendations into notes, unless all are kept."""
+    """Turns findings about broken recommendations into notes, unless `strict`."""
     return [
         replace(finding, outcome=Outcome.NOTE)
         if finding.outcome is Outcome.FAILED
@@ -259,7 +260,7 @@ def with_recommendations(
 def _group(
     findings: Sequence[Finding], outcome: Outcome, key: Callable[[Finding], str]
 ) -> Mapping[str, list[Finding]]:
-    """The findings of an outcome, those of a key together."""
+    """Returns the findings with an outcome, grouped by a key."""
     groups: dict[str, list[Finding]] = {}
     for finding in findings:
         if finding.outcome is outcome:
@@ -268,7 +269,7 @@ def _group(
 
 
 def _printed(text: str) -> list[str]:
-    """The first lines that a process printed, as they are: wrapped, nobody could look for them."""
+    """Returns the first lines that a process printed, not wrapped, so that users can search for them."""
     lines = [line.strip() for line in text.splitlines() if line.strip("= \t")]
     more = ["…"] if len(lines) > _PRINTED_LINES else []
     return [f"            | {name_text(line)}" for line in [*lines[:_PRINTED_LINES], *more]]

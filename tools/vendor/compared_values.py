@@ -1,4 +1,4 @@
-"""Compares a vendor's outputs with LiteRT's CPU kernels, with reasons for outputs that were not compared."""
+"""Compares a vendor's outputs with LiteRT's CPU kernels, and gives reasons for outputs that were not compared."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ NOT_ASKED = "--rule names others"
 
 @dataclass(frozen=True, slots=True)
 class ComparedValues:
-    """The comparison of a probe, or of an NPU call of another model.
+    """The comparison of a probe (a small built-in model), or of an NPU call of another model.
 
     Attributes:
-      op, types, variant: Description of the probe; for another model, its ops and its name.
-      difference: Greatest difference of the outputs; null if nothing was compared.
-      limit: Maximum difference that passes; null if nothing was compared.
-      unit: Unit of difference and limit: steps of quantization, a fraction of the magnitude, or "" for outputs
-        that must be equal.
-      check: Case of the check that makes the comparison.
-      why: Reason why nothing was compared; "" if something was compared.
+      op, types, variant: Op, element types and tested detail of a probe. For another model, `op` lists its ops,
+        `types` its element types, and `variant` is its name.
+      difference: Greatest difference between the compared outputs; null if no outputs were compared.
+      limit: Greatest allowed difference; null if no outputs were compared.
+      unit: Unit of `difference` and `limit`: quantization steps, a fraction of the magnitude, or "" if outputs
+        must be equal.
+      check: Name of the check that compares the outputs.
+      why: Reason why no outputs were compared; "" if outputs were compared.
     """
 
     op: str
@@ -43,12 +44,12 @@ class ComparedValues:
 def read_compared(
     entries: Sequence[Mapping[str, Any]], findings: Sequence[Finding], tolerance: float
 ) -> list[ComparedValues]:
-    """Returns a row for each probe and model.
+    """Returns a comparison for each probe, and for each NPU call of the other models.
 
     Args:
-      entries: Objects that `write_cases` yields, extended by `add_expected`.
-      findings: Findings of the dispatch library, whose checks stored outputs in files.
-      tolerance: Tolerance of floats.
+      entries: Objects from `write_cases`, to which `add_expected` added the expected outputs.
+      findings: Findings about the dispatch library, whose checks stored the outputs in files.
+      tolerance: Greatest allowed difference of floats, as a fraction of the magnitude.
     """
     from litert.conformance.probe import OTHERS, find_probes
 
@@ -60,10 +61,10 @@ def read_compared(
     asked = {finding.case for finding in findings}
     rows = []
     for name in dict.fromkeys([*by_source, *probes]):
-        for entry in by_source.get(name, [{"why": "the plugin did not compile it"}]):
+        for entry in by_source.get(name, [{"why": "the plugin did not compile the model"}]):
             probe = probes.get(name)
             check = name if probe else OTHERS
-            reason = texts.get(check, "it was not run") if check in asked else NOT_ASKED
+            reason = texts.get(check, "the call was not run") if check in asked else NOT_ASKED
             rows.append(_row(entry, probe, check, reason, tolerance))
     return rows
 
@@ -98,7 +99,7 @@ def _joined(words: Iterable[str]) -> str:
 
 
 def table_lines(rows: Sequence[ComparedValues]) -> Iterator[str]:
-    """Yields a line for each row with a comparison."""
+    """Yields the lines of a table of all comparisons with a difference."""
     from litert.analysis.difference import amount_text
 
     compared = [row for row in rows if row.difference is not None]
@@ -118,7 +119,7 @@ def table_lines(rows: Sequence[ComparedValues]) -> Iterator[str]:
 
 
 def left_out(rows: Sequence[ComparedValues]) -> Mapping[str, list[str]]:
-    """Returns the models and ops that were not compared, by reason, with the numbers of probes."""
+    """Returns models and ops whose outputs were not compared, by reason; "ADD of float32 (2)" are two probes."""
     counts: dict[str, dict[str, int]] = {}
     for row in rows:
         if row.why and row.why != NOT_ASKED:

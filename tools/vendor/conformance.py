@@ -1,4 +1,4 @@
-"""Checks a vendor: first its compiler plugin, then its dispatch library with the plugin's byte code."""
+"""Checks a vendor's compiler plugin, and then its dispatch library with byte code from this plugin."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ from .vendor_libraries import KINDS, VendorLibraries
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """How one kind of library is checked.
+    """The checks of one kind of library.
 
     Attributes:
-      target: runs the checks.
-      package: has their rules.
-      subject: what messages call the process.
-      end_rule: the rule about its end, after the checks of `base`.
+      target: Function that runs the checks, as `module:function`.
+      package: Package that contains the checks.
+      subject: Name of the checked process in messages.
+      end_rule: Name of the rule about the end of the process, after the checks of `base`.
     """
 
     target: str
@@ -77,17 +77,17 @@ _DISPATCH = _Side(
     "dispatch.runs",
 )
 _SIDES = {"compiler_plugin": _PLUGIN, "dispatch": _DISPATCH}
-_MAX_FAILURES = 3  # of compilations, each of which may last as long as the user lets it
+_MAX_FAILURES = 3  # failed compilations, each of which may take the whole time limit
 
 END_RULES = (_PLUGIN.end_rule, _DISPATCH.end_rule)
-"""Rules that are checked by the way in which a process ends."""
+"""Names of the rules that are checked at the end of a vendor's process."""
 
 
 def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> ConformanceReport:
-    """Runs all checks, each in its own process.
+    """Runs all checks of a vendor, each in its own process.
 
     Raises:
-      LiteRtError: The checks cannot run. Faults of the vendor are in the report instead.
+      LiteRtError: The checks cannot run; faults of the vendor are findings in the report, not errors.
     """
     contract = read_rules()
     _check_request(options, libraries.manufacturer)
@@ -105,8 +105,8 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
     references = {op: load_reference(text) for op, text in options.references}
     if plugin is None and (options.soc_model or options.vendor_options):
         raise usage_error(
-            "--soc_model and --option are for a compiler plugin, and there is none",
-            "Dispatch libraries do not get these flags: leave them out.",
+            "--soc_model and --option are for a compiler plugin, but the vendor has none",
+            "Omit both flags, or give the compiler plugin too.",
         )
     asked = {**asdict(options), "manufacturer": libraries.manufacturer}
     with temporary_folder() as folder:
@@ -131,7 +131,7 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
 def _check_rules(
     names: Sequence[str], contract: Mapping[str, object], libraries: VendorLibraries
 ) -> None:
-    """Refuses a name of rules of which these libraries have nothing to check."""
+    """Raises an error for a name of --rule for which these libraries have no checks."""
     by_kind = {
         kind: {side.end_rule, *(check.rule for check in find_checks(side.package))}
         for kind, side in _SIDES.items()
@@ -144,25 +144,26 @@ def _check_rules(
             raise usage_error(f"the contract has no rule '{name}'", hint)
         if not kinds:
             raise usage_error(
-                f"--rule={name} cannot be checked: {NOT_CHECKABLE[name]}", "Leave it out."
+                f"the rule '{name}' has no check of its own, because {NOT_CHECKABLE[name]}",
+                "Omit the flag.",
             )
         if not libraries.origins.keys() & kinds:
             title = KINDS[kinds[0]].title
             raise usage_error(
-                f"--rule={name} is about a {title}, and there is none: {', '.join(rules)}",
-                f"Name the {title}'s file too, or leave the flag out.",
+                f"--rule={name} needs a {title}, but the command line gives none: {', '.join(rules)}",
+                f"Give the {title}'s file too, or omit the flag.",
             )
 
 
 def _check_request(options: CheckOptions, manufacturer: str) -> None:
-    """Refuses files and options that there are not."""
+    """Raises an error for files that do not exist and options that are not the vendor's."""
     for path in (*options.models, *(p for _, p in (*options.assets, *options.companions))):
         check_input(path)
     for name in options.vendor_options:
         if manufacturer and not is_option_of(manufacturer, name):
             raise usage_error(
                 f"'{name}' is not an option of {manufacturer}",
-                "A vendor's options begin with the vendor's name; hosts pass no other options.",
+                "Give only options whose names begin with the vendor's name: hosts pass no other options.",
             )
 
 
@@ -185,9 +186,9 @@ def _check(
 
 
 def _refuse_settings(argument: Mapping[str, object], vendor: str, options: CheckOptions) -> None:
-    """Raises where the plugin refuses what the user asks of it, which is no broken rule.
+    """Raises an error if the plugin refuses the user's settings, which breaks no rule.
 
-    Where it cannot be asked, since it crashes, hangs or fails whatever is asked of it, the checks tell.
+    If the plugin crashes, hangs or fails with any settings, the checks report this.
     """
     if not (options.soc_model or options.vendor_options or options.assets):
         return
@@ -202,7 +203,7 @@ def _refuse_settings(argument: Mapping[str, object], vendor: str, options: Check
             hear=said.extend,
         )
     for refusal in refusals:
-        # A library answers with a status alone, and prints what there is to say.
+        # A library returns only a status, and prints the reason.
         if said:
             print_text(said.decode("utf-8", "replace").rstrip(), sys.stderr)
         raise LiteRtError(
@@ -216,9 +217,9 @@ def _refuse_settings(argument: Mapping[str, object], vendor: str, options: Check
 def _compile(
     argument: Mapping[str, object], folder: str, options: CheckOptions, references: Functions
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """What `write_cases` yields, with what has to come out; and remarks.
+    """Returns the objects from `write_cases` with expected outputs, and remarks.
 
-    A model that ends the plugin's process, or fails, is left out; the next are compiled in another process.
+    If the plugin's process ends or fails at a model, the next models are compiled in another process.
     """
     entries: list[dict[str, Any]] = []
     remarks: list[str] = []

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Origin(NamedTuple):
-    """The source of a library: its kind, and the place of the vendor's object, `module:attribute` or a file."""
+    """The source of a library: the Python object of a vendor, at `module:attribute` or in a file."""
 
     kind: str
     manufacturer: str
@@ -32,9 +32,9 @@ class Origin(NamedTuple):
 
 
 def export(origins: Sequence[Origin], folder: str) -> list[str]:
-    """Makes a vendor's libraries in a folder, and tries each; returns their paths.
+    """Builds a vendor's shared libraries in a folder, and tries to load each; returns their paths.
 
-    The function makes all libraries or none: after an error, old files are unchanged.
+    The function writes either all libraries or none: after an error, old files are unchanged.
     """
     from litert.abi.headers import INCLUDE_FOLDER
     from litert.host.python_library.building import Interpreter, build_libraries
@@ -77,7 +77,7 @@ def _plan(origin: Origin, folder: str) -> PlannedLibrary:
 
 
 def read_origin(path: str) -> Origin:
-    """What a vendor's file is by its name; its path is absolute."""
+    """Returns the kind and the manufacturer that the name of a vendor's file contains, and the absolute path."""
     name, suffix = os.path.splitext(os.path.basename(path))
     for kind, described in KINDS.items():
         prefix = f"{described.stem}_"
@@ -85,7 +85,7 @@ def read_origin(path: str) -> Origin:
             return Origin(kind, name.removeprefix(prefix), os.path.abspath(path))
     raise LiteRtError(
         Status.INVALID_TOOL_CONFIG,
-        "the file's name is not the name of a vendor's file",
+        "the file name is not the name of a vendor's Python file",
         path,
         "Call the file LiteRtCompilerPlugin_<manufacturer>.py or LiteRtDispatch_<manufacturer>.py.",
     )
@@ -95,9 +95,9 @@ _FLAGS = (
     Flag(
         "manufacturer",
         "",
-        ("Name of an installed vendor whose plugin and dispatch table are exported."),
+        ("Name of the installed vendor to export."),
     ),
-    Flag("output", "", "Output folder. By default the current folder.", short_name="o"),
+    Flag("output", "", "Output folder; by default the current folder.", short_name="o"),
 )
 
 
@@ -120,7 +120,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 def _needs() -> list[str]:
-    """What the libraries need at run time, for people."""
+    """Returns sentences about the Python installation that the libraries need at run time."""
     from litert.host.python_library.building import Interpreter
 
     interpreter = Interpreter.of_this_process()
@@ -129,11 +129,13 @@ def _needs() -> list[str]:
         f"{interpreter.program}. To use another interpreter, set LITERT_NPU_PYTHON.",
     ]
     if interpreter.libpython:
-        lines.append(f"libpython is {interpreter.libpython}: LITERT_NPU_LIBPYTHON names another.")
+        lines.append(
+            f"The libraries load {interpreter.libpython}. To use another libpython, set LITERT_NPU_LIBPYTHON."
+        )
     else:
         lines.append(
-            f"This Python has no shared libpython: only programs that are Python {interpreter.version} can load "
-            "them, unless LITERT_NPU_LIBPYTHON names one."
+            f"This Python has no shared libpython. Only Python {interpreter.version} programs can "
+            "load the libraries, unless LITERT_NPU_LIBPYTHON is the path of a libpython."
         )
     return lines
 
@@ -141,7 +143,7 @@ def _needs() -> list[str]:
 COMMAND = Command(
     "(--manufacturer=NAME | FILES)\nMakes two shared libraries from a Python vendor, "
     "libLiteRtCompilerPlugin_NAME.so and libLiteRtDispatch_NAME.so, which unmodified LiteRT can "
-    "load. The command needs a C compiler, and tries each library at once.",
+    "load. The command needs a C compiler, and then tests whether each library loads.",
     _FLAGS,
     _run,
     num_arguments=2,

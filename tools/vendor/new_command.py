@@ -1,7 +1,7 @@
 """`litert-npu vendor new`: writes a whole vendor to start from, in Python, C or C++.
 
-The templates are the repository's examples of vendors; the new vendor's name replaces their names. The vendor in
-C++ is the vendor in C with other sources.
+The templates are the repository's example vendors, in which the new vendor's name replaces the example's name. The
+template in C++ is the template in C with other source files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..destinations import write_new_files
 TEMPLATES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "templates")
 
 _NAMES = {"python": "Nickel", "c": "Cobalt", "cpp": "Cobalt"}
-"""Names of the templates' vendors, by language."""
+"""Names of the example vendors, by language."""
 
 _IN_CPP = {
     "-std=c11": "-std=c++17",
@@ -41,23 +41,24 @@ _IN_CPP = {
     "plugin.c": "plugin.cc",
     "dispatch.c": "dispatch.cc",
 }
-"""What files that the vendors in C and C++ share say of C, and what of C++."""
+"""Words about C in the files that the templates in C and C++ share, and the words for C++ that replace them."""
 
 _find_made = ignore_patterns("__pycache__", ".*_cache", "*.egg-info", "*.so", "*.tflite", "build")
-"""Finds what using a template leaves in it."""
+"""Finds files that a build or a test of an example leaves in its folder."""
 
 
 def new_vendor(name: str, lang: str) -> Mapping[str, str]:
-    """Returns the files of a vendor in `python`, `c` or `cpp`, by their paths in its folder.
+    """Returns the texts of a new vendor's files by their relative paths; `lang` is `python`, `c` or `cpp`.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the name is not allowed; ALREADY_EXISTS, if another package has the name.
+      LiteRtError: INVALID_ARGUMENT, if the name is not allowed; ALREADY_EXISTS, if another package has the
+        vendor's name.
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{0,23}", name):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"'{name}' cannot be the name of a vendor's files and packages",
-            hint="Use up to 24 letters and digits, and begin with a letter.",
+            f"the vendor name '{name}' is not allowed in names of files and packages",
+            hint="Use at most 24 letters and digits, and begin with a letter.",
         )
     _check_free(name)
     files = _read_template(lang)
@@ -69,7 +70,7 @@ def new_vendor(name: str, lang: str) -> Mapping[str, str]:
 
 
 def _read_template(lang: str) -> dict[str, str]:
-    """A template's files by their paths in its folder, without what using it leaves there."""
+    """Returns the texts of a template's files by their relative paths, without files left by builds and tests."""
     root = os.path.join(TEMPLATES, lang)
     files: dict[str, str] = {}
     for folder, below, names in os.walk(root, onerror=_fail):
@@ -85,7 +86,7 @@ def _fail(error: OSError) -> None:
 
 
 def _check_free(name: str) -> None:
-    """Nobody else is the manufacturer, or has the package's name: pip would put the new one in its place."""
+    """Raises an error if another package has the vendor's or the package's name, because pip would replace it."""
     from importlib import metadata
 
     package = f"{name.lower()}-npu"
@@ -98,12 +99,12 @@ def _check_free(name: str) -> None:
         raise LiteRtError(
             Status.ALREADY_EXISTS,
             f"the installed package {min(takers)} already has the vendor '{name}'",
-            hint="Take another, or uninstall that.",
+            hint="Choose another name, or uninstall this package.",
         )
 
 
 def _renamed(text: str, lang: str, name: str) -> str:
-    """A text with the new vendor's name, in each of the ways in which it is written."""
+    """Replaces the example's name in a text by the new name, in mixed, lower and upper case."""
     old = _NAMES[lang]
     spellings = {old: name, old.lower(): name.lower(), old.upper(): name.upper()}
     return _replaced(text, spellings)
@@ -117,7 +118,7 @@ def _replaced(text: str, words: Mapping[str, str]) -> str:
 
 _FLAGS = (
     Flag("lang", "python", "Language of the new vendor.", choices=sorted(_NAMES)),
-    Flag("o", "", "Output folder. By default the vendor's name in lower case, followed by _npu."),
+    Flag("o", "", "Output folder; by default the vendor's name in lower case, followed by _npu."),
 )
 
 
@@ -126,13 +127,13 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     paths = write_new_files(flags.o or f"{arguments[0].lower()}_npu", files)
     lines = [f"Wrote {path}" for path in paths]
     readme = next(path for path in paths if path.endswith("README.md"))
-    print_lines([*lines, f"{readme} lists the next commands."], sys.stdout)
+    print_lines([*lines, f"The next commands are in {readme}."], sys.stdout)
     return 0
 
 
 COMMAND = Command(
     "NAME\nWrites a working vendor: a compiler plugin, a dispatch table, a package with entry "
-    "points, a model to try, and tests. Comments with the word YOUR mark the places for your own "
+    "points, an example model, and tests. Comments with the word YOUR mark the places for your own "
     "code.",
     _FLAGS,
     _run,

@@ -1,4 +1,4 @@
-"""Finds the two libraries of a vendor, by the vendor's name or by names of files and folders."""
+"""Finds a vendor's compiler plugin and dispatch library, by the vendor's name or by paths of files and folders."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from litert.core.suggestion import did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class LibraryKind:
-    """One of the two kinds of libraries of a vendor.
+    """A kind of vendor library: compiler plugin or dispatch library.
 
     Attributes:
       title: Name of the kind in messages.
-      stem: Begin of the names of its files, without `lib`.
-      constant: Name of the vendor's object in a Python module.
-      export: Function that makes C functions from that object, as `module:function`.
+      stem: Prefix of the file names of this kind of library, after an optional `lib`.
+      constant: Name of the constant that a Python module of this kind defines.
+      export: Function that makes C functions from this constant, as `module:function`.
     """
 
     title: str
@@ -43,11 +43,12 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class VendorLibraries:
-    """A vendor's libraries.
+    """A vendor's compiler plugin and dispatch library.
 
     Attributes:
-      manufacturer: Name of the vendor; "" if the files' names do not contain it.
-      origins: by kind, `compiler_plugin` and `dispatch`: `module:attribute`, or a file. One may be missing.
+      manufacturer: Name of the vendor; "" if the names of the files do not contain the vendor's name.
+      origins: Paths or `module:attribute` names of the libraries by their kinds, `compiler_plugin` and `dispatch`;
+        one kind may be missing.
     """
 
     manufacturer: str
@@ -55,7 +56,7 @@ class VendorLibraries:
 
 
 def find_libraries(names: Sequence[str]) -> VendorLibraries:
-    """Finds a command line's vendor: installed, in stock LiteRT's wheel, or in files and folders."""
+    """Finds the vendor that a command line names: installed, in stock LiteRT's wheel, or in files and folders."""
     from litert.host.stock_vendors import stock_vendor_folder
 
     manufacturer = ""
@@ -75,8 +76,8 @@ def find_libraries(names: Sequence[str]) -> VendorLibraries:
         if kind in origins:
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
-                f"two libraries of one kind: {origins[kind]} and {path}",
-                hint="Name the files to check.",
+                f"found two libraries of the same kind: {origins[kind]} and {path}",
+                hint="Give the files to check instead of a folder.",
             )
         origins[kind] = path
         manufacturer = manufacturer or owner
@@ -84,10 +85,11 @@ def find_libraries(names: Sequence[str]) -> VendorLibraries:
 
 
 def find_installed(vendor: str) -> VendorLibraries:
-    """Finds an installed vendor's plugin and dispatch table, by any of its names.
+    """Finds the compiler plugin and the dispatch table of an installed vendor, by any spelling of its name.
 
     Raises:
-      LiteRtError: NOT_FOUND, with the names of all vendors; ALREADY_EXISTS, if several vendors have the name.
+      LiteRtError: NOT_FOUND, if no installed vendor has this name; ALREADY_EXISTS, if several vendors have this
+        name.
     """
     from litert.host.extensions import (
         COMPILER_PLUGINS,
@@ -103,7 +105,7 @@ def find_installed(vendor: str) -> VendorLibraries:
     found = {
         kind: point
         for kind, named in points.items()
-        if (point := choose_vendor(vendor, list(named.items()), "Uninstall one of them."))
+        if (point := choose_vendor(vendor, list(named.items()), "Uninstall one of these packages."))
     }
     if not found:
         from litert.host.stock_vendors import stock_vendor_folders
@@ -112,11 +114,11 @@ def find_installed(vendor: str) -> VendorLibraries:
         there = sorted({name for named in points.values() for name in named})
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"no installed vendor '{vendor}', only {', '.join([*there, *wheel])}",
+            f"no installed vendor has the name '{vendor}', only {', '.join([*there, *wheel])}",
             hint=did_you_mean(
                 vendor,
                 [*there, *stock_vendor_folders("compiler")],
-                "Install its package, or name its files.",
+                "Install the vendor's package, or give the vendor's files.",
             ),
         )
     origins = {kind: f"{point.module}:{point.attribute}" for kind, point in found.items()}
@@ -138,12 +140,14 @@ def _files(names: Sequence[str]) -> list[str]:
             if not found:
                 raise LiteRtError(
                     Status.NOT_FOUND,
-                    f"no file in it is called {', '.join(patterns)}",
+                    f"no file in the folder has a name like {', '.join(patterns)}",
                     name,
                 )
             files += found
         elif not os.path.exists(name):
-            hint = "Name an installed vendor without further files." if len(names) > 1 else ""
+            hint = (
+                "Give either the name of an installed vendor, or files." if len(names) > 1 else ""
+            )
             raise LiteRtError(Status.NOT_FOUND, "no such file or folder", name, hint)
         else:
             files.append(name)
@@ -151,14 +155,15 @@ def _files(names: Sequence[str]) -> list[str]:
 
 
 def _kind_of(path: str) -> tuple[str, str]:
-    """What a file is, and whose, by its name."""
+    """Returns the kind of a library and its vendor, from the name of the file."""
     name = os.path.splitext(os.path.basename(path))[0].removeprefix("lib")
     for kind, described in KINDS.items():
         if name.startswith(described.stem):
             return kind, name.removeprefix(described.stem).lstrip("_-")
     raise LiteRtError(
         Status.INVALID_TOOL_CONFIG,
-        "the file's name is not that of a vendor's library",
+        "the file name is not the name of a vendor's library",
         path,
-        "Call it libLiteRtCompilerPlugin_<vendor>.so or libLiteRtDispatch_<vendor>.so; .py without lib.",
+        "Call a shared library libLiteRtCompilerPlugin_<vendor>.so or libLiteRtDispatch_<vendor>.so, and a Python "
+        "file LiteRtCompilerPlugin_<vendor>.py or LiteRtDispatch_<vendor>.py.",
     )

@@ -49,7 +49,7 @@ def test_a_skeleton_builds_and_runs_at_once(
     author: Path, litert_npu: LitertNpu, capsys: Capture, kind: str
 ) -> None:
     assert litert_npu("layer", "new", "--model=halves.tflite", f"--kind={kind}", "-o", "f") == 0
-    assert "f/my_op.md lists the next commands" in capsys.readouterr().out
+    assert "The next commands are in f/my_op.md" in capsys.readouterr().out
     asset = f"f/my_op.{kind}"
     arguments = (asset, "--model=halves.tflite", "--op=my-op", "--repeat=0", "--report=json")
     reference = "--reference=f/my_op_reference.py:reference"

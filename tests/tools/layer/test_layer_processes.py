@@ -114,6 +114,6 @@ def test_a_kernel_that_crashes_is_laid_to_what_is_known_of_it(
         safe_process.run_safely("a:b", {"path": "k.cl", "timeout_s": 1})
     finds = (
         "If the kernel reads or writes past its tensors, litert-npu layer check FILE --sanitize "
-        "finds the place."
+        "finds the line."
     )
     assert error.value.hint == f"{cause} {finds}".lstrip()

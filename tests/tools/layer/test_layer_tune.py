@@ -64,7 +64,7 @@ def test_the_best_size_is_written_and_the_rest_of_the_text_stays(
     monkeypatch.setattr(tune.Tuning, "run", lambda self, most: (4,))
     arguments = ["--dry_run"] if is_dry else []
     assert litert_npu("layer", "tune", "k.json", *SHAPES, *arguments) == 0
-    said = "no file was written (--dry_run)" if is_dry else "and was written to k.json"
+    said = "no file was written, because of --dry_run" if is_dry else "and was written to k.json"
     assert f"4 is better than driver's{'; ' if is_dry else ', '}{said}" in capsys.readouterr().out
     expected = DESCRIPTION if is_dry else DESCRIPTION.replace('"B*F"]', '"B*F"], "local": [4]')
     assert (author / "k.json").read_text() == expected

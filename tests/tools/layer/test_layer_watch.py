@@ -61,15 +61,15 @@ def watched(author: Path) -> Iterator[Watched]:
 
 
 def test_each_edit_is_answered_until_ctrl_c(author: Path, watched: Watched) -> None:
-    assert "ok: the layer builds" in watched.wait_for("watched; Ctrl-C ends")
+    assert "ok: the layer builds" in watched.wait_for("; Ctrl-C ends")
     (author / "f.h").write_text("#define F(x) (x)\nfloat broken() { return }\n")
-    assert "f.h:2:25" in watched.wait_for("watched; Ctrl-C ends")
+    assert "f.h:2:25" in watched.wait_for("; Ctrl-C ends")
     (author / "f.h").unlink()  # as some editors do
-    assert "'f.h' file not found" in watched.wait_for("watched; Ctrl-C ends")
+    assert "'f.h' file not found" in watched.wait_for("; Ctrl-C ends")
     (author / "f.h").write_text("#define F(x) (x)\n")
     (author / "Softsign.cl").write_text(SOFTSIGN)
     watched.wait_for("ok: the layer builds")
-    watched.wait_for("watched; Ctrl-C ends")  # the exit status is that of work which is done
+    watched.wait_for("; Ctrl-C ends")  # the exit status is that of work which is done
     watched.process.send_signal(signal.SIGINT)
     assert watched.process.wait(PATIENCE_S) == 0
     assert b"Traceback" not in watched.said

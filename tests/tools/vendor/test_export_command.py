@@ -74,23 +74,26 @@ def test_it_says_whether_the_stock_release_that_is_here_loads_them(
     export = ("vendor", "export", "--manufacturer=Null", f"--output={tmp_path}")
     assert litert_npu(*export) == 0
     version = metadata.version("ai-edge-litert")
-    said = f"apply_plugin_main of ai-edge-litert {version}, which is here, does"
-    assert f"from release 2.2 on; {said}." in capsys.readouterr().out
+    said = f"apply_plugin_main of the installed ai-edge-litert {version}"
+    assert (
+        f"Stock LiteRT 2.2 and later can load the libraries. {said} loads the plugin."
+        in capsys.readouterr().out
+    )
     monkeypatch.setattr(
         building, "_try_library", lambda library, folder: None
     )  # as for other machines
     monkeypatch.setenv("LITERT_NPU_PYTHON", "/no/such/python")
     assert litert_npu(*export) == 0
     plugin = tmp_path / "libLiteRtCompilerPlugin_Null.so"
-    problem = f"{said} not load {plugin}: Null: no Python interpreter at /no/such/python"
+    problem = f"{said} does not load {plugin}: Null: no Python interpreter at /no/such/python"
     assert problem in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("version", "said"),
     [
-        ("2.1.6", "ai-edge-litert 2.1.6, which is here, does not."),
-        ("", "no such release is installed to try."),
+        ("2.1.6", "The installed ai-edge-litert 2.1.6 is too old."),
+        ("", "No such release is installed here."),
     ],
 )
 def test_it_says_that_an_older_release_cannot_load_them(
@@ -102,14 +105,14 @@ def test_it_says_that_an_older_release_cannot_load_them(
         return version
 
     monkeypatch.setattr(metadata, "version", find)
-    assert list(stock_limits({})) == [f"Stock LiteRT loads them from release 2.2 on; {said}"]
+    assert list(stock_limits({})) == [f"Stock LiteRT 2.2 and later can load the libraries. {said}"]
 
 
 def test_it_says_where_stock_would_take_another_vendors_driver(tmp_path: Path) -> None:
     (tmp_path / "libLiteRtDispatch_Other.so").touch()
     dispatch = str(tmp_path / "libLiteRtDispatch_Null.so")
     *_, warning = stock_limits({"dispatch": dispatch})
-    assert warning.startswith("Warning: ") and "has libLiteRtDispatch_Other.so, too" in warning
+    assert warning.startswith("Warning: ") and "also has libLiteRtDispatch_Other.so" in warning
     (tmp_path / "libLiteRtDispatch_Other.so").rename(dispatch)
     assert len(list(stock_limits({"dispatch": dispatch}))) == 1
 
@@ -142,9 +145,9 @@ def test_a_library_needs_nothing_of_python_to_be_loaded(
     [
         ([], "takes either --manufacturer or FILES"),
         (["LiteRtDispatch_A.py", "--manufacturer=Null"], "takes either --manufacturer or FILES"),
-        (["--manufacturer=Nobody"], "no installed vendor 'Nobody', only"),
-        (["vendor.py"], "the file's name is not the name of a vendor's file"),
-        (["LiteRtDispatch_.py"], "the file's name is not the name of a vendor's file"),
+        (["--manufacturer=Nobody"], "no installed vendor has the name 'Nobody', only"),
+        (["vendor.py"], "the file name is not the name of a vendor's Python file"),
+        (["LiteRtDispatch_.py"], "the file name is not the name of a vendor's Python file"),
         (["LiteRtDispatch_NotThere.py"], "No such file"),
     ],
     ids=str,
@@ -272,7 +275,7 @@ def test_a_python_without_a_shared_libpython_is_told_of(
 ) -> None:
     monkeypatch.setattr("litert.host.python_library.building.find_libpython", lambda: "")
     assert litert_npu("vendor", "export", "--manufacturer=Null", "-o", str(tmp_path)) == 0
-    assert "only programs that are Python" in capsys.readouterr().out
+    assert "Only Python 3" in capsys.readouterr().out
     assert len(os.listdir(tmp_path)) == 2
 
 

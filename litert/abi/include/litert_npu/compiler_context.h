@@ -1,9 +1,9 @@
 /* The table that a compiler plugin gets: the host's functions for reading a model, for returning results and for
  * changing the model. Release 2.3.0 of LiteRT passes 1408 bytes, version 1.3. LiteRT's main branch of August 2026
- * passes the first 1104 bytes, version 1.1, and release 2.2.0 the first 1048 bytes, version 1.0. LITERT_HAS tells
- * whether a slot is there. Handles and pointers that the host returns belong to the host, and are valid during the
- * plugin function that got them. During such a function, a subgraph, an op or a tensor always has the same handle: the
- * output of one op is the input of another op if their handles are equal. */
+ * passes the first 1104 bytes, version 1.1, and release 2.2.0 the first 1048 bytes, version 1.0. The macro LITERT_HAS
+ * says whether a table has a slot. Handles and pointers that the host returns belong to the host, and are valid during
+ * the plugin function that got them. During such a function, a subgraph, an op or a tensor always has the same handle:
+ * the output of one op is the input of another op if their handles are equal. */
 #ifndef LITERT_NPU_COMPILER_CONTEXT_H_
 #define LITERT_NPU_COMPILER_CONTEXT_H_
 
@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* Whether a table has a slot; the table may be older than this header. */
+/* Whether a table has a slot; the table may come from an older release than this header. */
 #define LITERT_HAS(table, slot)                                                                       \
   ((table)->abi_header.struct_size >=                                                                 \
        (size_t)((const char*)(&(table)->slot + 1) - (const char*)(table)) &&                          \
@@ -23,8 +23,8 @@ extern "C" {
 typedef struct LiteRtCompilerContext {
   LiteRtAbiHeader abi_header;
 
-  /* 8: The model. An index that is too high returns IndexOOB. The inputs of an op do not count inputs that are left
-   * out. `get_custom_code` works only for ops with the code CUSTOM. */
+  /* 8: These slots read the structure of the model. The status for an index that is too high is IndexOOB. The list of
+   * an op's inputs does not include omitted inputs. `get_custom_code` works only for ops with the code CUSTOM. */
   LiteRtStatus (*get_num_model_subgraphs)(LiteRtModel model, LiteRtParamIndex* num_subgraphs);
   LiteRtStatus (*get_model_subgraph)(
       LiteRtModel model, LiteRtParamIndex subgraph_index, LiteRtSubgraph* subgraph);
@@ -43,9 +43,9 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_num_op_outputs)(LiteRtOp op, LiteRtParamIndex* num_outputs);
   LiteRtStatus (*get_op_output)(LiteRtOp op, LiteRtParamIndex output_index, LiteRtTensor* output);
 
-  /* 120: Tensors. A tensor that is not constant has weights with 0 bytes and a NULL address. Asking for a type or
-   * quantization of another kind than the tensor has returns InvalidIrType. Scales, zero points and weights belong to
-   * the host: read them in place, during the call of the plugin. */
+  /* 120: These slots read tensors. A tensor that is not constant has weights with 0 bytes and a NULL address. A slot
+   * for a kind of type or quantization returns InvalidIrType if the tensor has another kind. Scales, zero points and
+   * weights belong to the host: read these data in place, and only during the call of the plugin. */
   LiteRtStatus (*get_tensor_name)(LiteRtTensor tensor, const char** name);
   LiteRtStatus (*get_tensor_index)(LiteRtTensor tensor, uint32_t* tensor_index);
   LiteRtStatus (*get_tensor_type_id)(LiteRtTensor tensor, LiteRtTensorTypeId* type_id);
@@ -66,11 +66,12 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_tensor_defining_op)(
       LiteRtTensor tensor, bool* has_defining_op, LiteRtTensorDefiningOp* defining_op);
   LiteRtStatus (*get_tensor_weights)(LiteRtTensor tensor, LiteRtWeights* weights);
-  /* The id is the same for the same data, in all subgraphs and in all calls of a plugin: write shared data once. */
+  /* Equal ids mean the same data, in all subgraphs and in all calls of a plugin: write shared data only once. */
   LiteRtStatus (*get_weights_buffer_id)(LiteRtWeights weights, int32_t* buffer_id);
   LiteRtStatus (*get_weights_bytes)(LiteRtWeights weights, const void** addr, size_t* size);
 
-  /* 232: StableHLO composites: ops with the code SHLO_COMPOSITE, whose subgraph computes the same result. */
+  /* 232: These slots read StableHLO composites. A composite is an op with the code SHLO_COMPOSITE, and its
+   * decomposition subgraph computes the same result. */
   LiteRtStatus (*get_shlo_composite_op_name)(LiteRtOp op, const char** name);
   LiteRtStatus (*get_shlo_composite_op_decomposition_subgraph_index)(
       LiteRtOp op, int32_t* decomposition_subgraph_index);
@@ -78,12 +79,12 @@ typedef struct LiteRtCompilerContext {
       LiteRtOp op, const uint8_t** attributes, int32_t* attributes_size);
   LiteRtStatus (*get_shlo_composite_op_version)(LiteRtOp op, int32_t* version);
 
-  /* 264: The plugin's selection and options. `push_op` takes an op for the NPU. Ops with the same index that run one
-   * after the other become one partition, whether they are connected or not; an op that is not taken, or has another
-   * index, ends the partition. Options that the user gave for a vendor are data under the vendor's identifier, in a
-   * format that the vendor defines. In this host, flags that begin with a manufacturer's name become a C string of TOML
-   * under that name in small letters: `--acme_tiles=4 --acme_mode=fast` become the lines `tiles = 4` and `mode =
-   * "fast"` of `acme`. */
+  /* 264: These slots select ops, and read the plugin's options. `push_op` selects an op for the NPU. Ops with the same
+   * partition index that run one after the other become one partition, whether they are connected or not; an op that is
+   * not selected, or has another partition index, ends the partition. Options that the user gave for a vendor are data
+   * under the vendor's identifier, in a format that the vendor defines. In this host, flags that begin with a
+   * manufacturer's name become a C string of TOML under that name in small letters: `--acme_tiles=4 --acme_mode=fast`
+   * become the lines `tiles = 4` and `mode = "fast"` of `acme`. */
   LiteRtStatus (*push_op)(LiteRtOpList op_list, LiteRtOp op, LiteRtParamIndex partition_index);
   LiteRtStatus (*get_opaque_options)(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
   LiteRtStatus (*find_opaque_options_data)(
@@ -92,10 +93,10 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_environment_options_value)(
       LiteRtEnvironmentOptions options, LiteRtEnvOptionTag tag, LiteRtAny* value);
 
-  /* 304: Options of builtin ops. For an op of another kind, the slots return UNSUPPORTED or INVALID_ARGUMENT. The
-   * numbers are those of the TFLite schema: a fused activation is NONE 0, RELU 1, RELU_N1_TO_1 2, RELU6 3, TANH 4 or
-   * SIGN_BIT 5; a padding is SAME 0 or VALID 1; the mode of a mirror pad is REFLECT 0 or SYMMETRIC 1; a weights format
-   * is DEFAULT 0 or SHUFFLED4x16INT8 1. */
+  /* 304: These slots read options of builtin ops. A slot returns UNSUPPORTED or INVALID_ARGUMENT for an op of another
+   * kind than the slot's name says. Options have the numbers of the TFLite schema: a fused activation is NONE 0, RELU
+   * 1, RELU_N1_TO_1 2, RELU6 3, TANH 4 or SIGN_BIT 5; a padding is SAME 0 or VALID 1; the mode of a mirror pad is
+   * REFLECT 0 or SYMMETRIC 1; a weights format is DEFAULT 0 or SHUFFLED4x16INT8 1. */
   LiteRtStatus (*get_strided_slice_begin_mask_option)(LiteRtOp op, int32_t* begin_mask);
   LiteRtStatus (*get_strided_slice_end_mask_option)(LiteRtOp op, int32_t* end_mask);
   LiteRtStatus (*get_strided_slice_shrink_axis_mask_option)(LiteRtOp op, int32_t* shrink_axis_mask);
@@ -205,16 +206,16 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_squeeze_dims_option)(
       LiteRtOp op, const int32_t** squeeze_dims, int32_t* num_squeeze_dims);
 
-  /* 1032: Raw options of a custom op. */
+  /* 1032: This slot reads the raw options of a custom op. */
   LiteRtStatus (*get_custom_options)(
       LiteRtOp op, const uint8_t** custom_options, int32_t* custom_options_size);
 
-  /* 1040: A slot that writes a model into bytes. */
+  /* 1040: This slot serializes a model to bytes. */
   LiteRtStatus (*serialize_model_with_signatures)(
       LiteRtModel model, uint8_t** buf, size_t* size, size_t* offset, bool destroy_model,
       char** signature_keys, size_t num_signatures, LiteRtModelSerializationOptions options);
 
-  /* 1048: Slots since version 1.1, which change a graph; they are for transformations. */
+  /* 1048: These slots exist since version 1.1. They change a graph, and are for transformations. */
   LiteRtStatus (*build_tensor)(
       LiteRtBuilder builder, LiteRtTensorTypeId tensor_type_id,
       LiteRtRankedTensorType ranked_tensor_type, LiteRtUnrankedTensorType unranked_tensor_type,
@@ -236,11 +237,11 @@ typedef struct LiteRtCompilerContext {
       LiteRtBuilder builder, LiteRtOp op, bool* adj_x, bool* adj_y,
       bool* asymmetric_quantize_input);
 
-  /* 1096: The last slot of version 1.1. */
+  /* 1096: This slot is the last slot of version 1.1. */
   LiteRtStatus (*get_block_wise_quantization)(
       LiteRtTensor tensor, LiteRtQuantizationBlockWise* block_wise_quantization);
 
-  /* 1104: Slots since version 1.3. */
+  /* 1104: These slots exist since version 1.3. */
   LiteRtStatus (*build_shlo_composite_op_option)(
       LiteRtBuilder builder, LiteRtOp op, const char* name, int32_t* decomposition_subgraph_index,
       int32_t* version, const uint8_t* attributes, size_t attributes_size);

@@ -1,7 +1,7 @@
-/* Functions by which a compiler plugin finds the custom ops that the user has an asset for; the compiler context has no
- * slots for this. The functions are defined by this host and by LiteRT's custom op assets guide. This host loads a
- * plugin that links these functions. No release of LiteRT exports them yet, so a plugin for both hosts looks them up at
- * run time: `dlsym(RTLD_DEFAULT, "LiteRtGetCompilerOptionsNumCustomOpInfo")`. */
+/* With these functions, a compiler plugin finds the custom ops for which the user gave an asset; the compiler context
+ * has no slots for this. LiteRT's custom op assets guide defines the functions, and this host exports them, so that a
+ * plugin may link them. No release of LiteRT exports these functions yet. A plugin for both hosts therefore looks the
+ * functions up at run time: `dlsym(RTLD_DEFAULT, "LiteRtGetCompilerOptionsNumCustomOpInfo")`. */
 #ifndef LITERT_NPU_COMPILER_OPTIONS_H_
 #define LITERT_NPU_COMPILER_OPTIONS_H_
 
@@ -13,18 +13,18 @@ extern "C" {
 
 typedef struct LiteRtCompilerOptionsT* LiteRtCompilerOptions;
 
-/* Returns the options of the plugin that is being created; `options` may be NULL. The context's `get_opaque_options`
- * does the same and is safer: if LiteRT's runtime is in the process, too, the linker may find that runtime's function
- * of this name. */
+/* Returns the options of the plugin that is being created; `options` may be NULL. The slot `get_opaque_options` of the
+ * compiler context does the same and is safer: if LiteRT's runtime is also in the process, the linker may find the
+ * runtime's function with the name LiteRtGetOpaqueOptions. */
 LiteRtStatus LiteRtGetOpaqueOptions(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
 /* Returns the compiler's options among the opaque options, or the status NotFound if there are none. */
 LiteRtStatus LiteRtFindCompilerOptions(
     LiteRtOpaqueOptions opaque_options, LiteRtCompilerOptions* compiler_options);
-/* Returns the number of custom ops that have an asset. */
+/* Returns the number of custom ops for which the user gave an asset. */
 LiteRtStatus LiteRtGetCompilerOptionsNumCustomOpInfo(
     LiteRtCompilerOptions compiler_options, LiteRtParamIndex* num_custom_op_info);
-/* Returns an op's custom code and the path of its asset; both texts stay valid until the plugin is destroyed. An index
- * beyond the last op returns IndexOOB. */
+/* Returns the custom code of an op and the path of its asset; both texts stay valid until the plugin is destroyed. The
+ * status for an index beyond the last op is IndexOOB. */
 LiteRtStatus LiteRtGetCompilerOptionsCustomOpInfo(
     LiteRtCompilerOptions compiler_options, LiteRtParamIndex index, const char** op_name,
     const char** asset_path);

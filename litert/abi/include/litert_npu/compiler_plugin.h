@@ -1,8 +1,10 @@
-/* The functions that a compiler plugin exports. The plugin is a library called `libLiteRtCompilerPlugin_<vendor>.so`.
+/* This header declares the functions that a compiler plugin exports. The plugin is a library called
+ * `libLiteRtCompilerPlugin_<vendor>.so`.
  *
  * The host looks up each function by its name. All functions are required, except LiteRtGetCompiledResultHandle,
- * LiteRtCompilerPluginGetRefusal and LiteRtIsCompiledResultOutputDynamic. Paragraphs that begin with the name of a rule
- * (in this header, in brackets) are the contract: `litert-npu vendor check` reports these names. */
+ * LiteRtCompilerPluginGetRefusal and LiteRtIsCompiledResultOutputDynamic. The contract consists of rules, which are the
+ * paragraphs that begin with a name (in this header, in brackets); `litert-npu vendor check` reports the names of
+ * broken rules. */
 #ifndef LITERT_NPU_COMPILER_PLUGIN_H_
 #define LITERT_NPU_COMPILER_PLUGIN_H_
 
@@ -28,7 +30,7 @@ typedef struct {
   size_t benefit;
 } LiteRtTransformation;
 
-/* Returns the version of this interface that the plugin was written for.
+/* Returns the version of the plugin interface for which the plugin was written.
  *
  * [plugin.symbols] dlopen loads the library with RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND | RTLD_NODELETE, and the library
  * exports all functions of this header except the optional ones.
@@ -36,10 +38,11 @@ typedef struct {
  * is created.
  * [plugin.statuses] Every function of this header returns a value of LiteRtStatus.
  * [plugin.null_arguments] Recommended: a function that gets NULL in place of an out argument or of a handle returns
- * InvalidArgument and does nothing else. Hosts do not pass NULL, except as result.nothing says. */
+ * InvalidArgument and does nothing else. Hosts pass NULL only in the case of the rule result.nothing. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginVersion(LiteRtApiVersion* api_version);
 
-/* Returns the manufacturer: the value of `--soc_manufacturer`, and the name in the stamp of each compiled file.
+/* Returns the name of the manufacturer, which is the value of `--soc_manufacturer`, and which the stamp of each
+ * compiled file contains.
  *
  * [plugin.manufacturer] The manufacturer is a text of 1 to 123 bytes, is the same at each call, and stays valid as long
  * as the library. LiteRtGetCompilerPluginSocManufacturer works before any plugin is created. */
@@ -53,9 +56,9 @@ LITERT_CAPI_EXPORT const char* LiteRtGetCompilerPluginSocManufacturer(void);
  * [create.again] After the host has destroyed all plugins, it can create another plugin.
  * [create.no_options] `env` and `options` may be NULL, if the user gave no options.
  * [create.context] The compiler context belongs to the host and lives as long as the process. The plugin calls only
- * slots that exist (LITERT_HAS).
+ * slots that the host's table has, as LITERT_HAS says.
  * [create.slot_failure] Recommended: if a slot of the compiler context returns a failure, `partition` or `compile`
- * fails or leaves the op on the CPU, and does no other harm.
+ * fails or leaves the op on the CPU, but the plugin does not crash.
  * [create.failure] After a failure of LiteRtCreateCompilerPlugin there is no plugin to destroy: the out argument is
  * unchanged or NULL. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCreateCompilerPlugin(
@@ -72,7 +75,8 @@ LITERT_CAPI_EXPORT void LiteRtDestroyCompilerPlugin(LiteRtCompilerPlugin compile
 
 /* Returns the hardware that the plugin compiles for, as bits.
  *
- * [hardware.npu] The bits include the NPU: compilation at load time skips plugins without this bit. */
+ * [hardware.npu] The bits include kLiteRtHwAcceleratorNpu, because compilation at load time skips plugins without this
+ * bit. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginSupportedHardware(
     LiteRtCompilerPlugin compiler_plugin, LiteRtHwAccelerators* supported_hardware);
 
@@ -100,16 +104,18 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginSDKVersion(
 
 /* Refuses a host or a SoC model that the plugin does not support.
  *
- * [compatibility.ours] The compatibility check accepts the version of this header, with the plugin's own first SoC
- * model or NULL.
- * [compatibility.refusal] The status of a refusal is UnsupportedCompilerVersion, Unsupported or WrongVersion. */
+ * [compatibility.ours] The compatibility check accepts the interface version of this header, with the plugin's first
+ * SoC model or with NULL.
+ * [compatibility.refusal] If the compatibility check refuses the host or the SoC model, the status is
+ * UnsupportedCompilerVersion, Unsupported or WrongVersion. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginCheckCompilerCompatibility(
     LiteRtApiVersion api_version, LiteRtCompilerPlugin compiler_plugin, LiteRtEnvironmentOptions env,
     LiteRtOptions options, const char* soc_model_name);
 
-/* Returns the patterns that the host applies before it partitions the model.
+/* Returns the transformation patterns that the host applies before it partitions the model.
  *
- * [transformations.lifetime] The array and the names in it belong to the plugin, and stay valid as long as the plugin.
+ * [transformations.lifetime] The array of transformations and the names in the array belong to the plugin, and stay
+ * valid as long as the plugin.
  * [transformations.none] If the plugin has no patterns, their number is 0, and the array may be NULL.
  * [transformations.pattern] A pattern that does not match changes nothing and returns PatternNoMatch. A pattern that
  * matches changes the graph only through the builder. The host scans the graph again after each match, and tries
@@ -120,8 +126,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginRegisterAllTransformations(
 
 /* Selects the ops of a subgraph that the NPU takes, by calling the context's `push_op`.
  *
- * [partition.ops] Each pushed op belongs to this subgraph, and is pushed once. Ops with the same index that run one
- * after the other become a partition, so that no cycle runs through the CPU.
+ * [partition.ops] Each op that the plugin pushes belongs to the given subgraph, and is pushed only once. Ops with the
+ * same partition index that run one after the other become a partition, so that no cycle runs through the CPU.
  * [partition.reads_only] LiteRtCompilerPluginPartition does not change the subgraph.
  * [partition.soc_model] `soc_model` may be NULL: the plugin then chooses a SoC model.
  * [partition.repeatable] The host calls LiteRtCompilerPluginPartition for each subgraph, and again after a change of
@@ -142,14 +148,15 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginGetRefusal(
 
 /* Compiles a model in which each subgraph is a partition.
  *
- * [compile.subgraphs] A call has the inputs and outputs of its subgraph, in the subgraph's order.
+ * [compile.subgraphs] An NPU call has the inputs and outputs of its subgraph, in the subgraph's order.
  * [compile.ok] The plugin compiles all partitions that the host made from the ops that the plugin took.
- * [compile.shared_weights] Recommended: weights that several subgraphs share (their `get_weights_buffer_id` is the
- * same) are in the byte code once.
+ * [compile.shared_weights] Recommended: the byte code contains weights that several subgraphs share only once; shared
+ * weights have equal numbers from `get_weights_buffer_id`.
  * [compile.soc_model] `soc_model` may be NULL: the plugin then chooses a SoC model.
  * [compile.repeatable] The host may call LiteRtCompilerPluginCompile again, even before it destroys the first result.
  * [compile.failure] After a failure of LiteRtCompilerPluginCompile the out argument is unchanged or NULL, and the
- * plugin can be used again. The status Unsupported refuses the partitions: this host then tries fewer ops. */
+ * plugin can be used again. With the status Unsupported, the plugin refuses the partitions: this host then tries again
+ * with fewer ops. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginCompile(
     LiteRtCompilerPlugin compiler_plugin, const char* soc_model, LiteRtModel partitions,
     LiteRtCompiledResult* compiled_result);
@@ -169,44 +176,45 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompiledResultNumByteCodeModules(
 
 /* Returns a byte code module.
  *
- * [result.byte_code] The byte code of a module is not empty. Its bytes belong to the compile result, and are the same
- * at each call until the result is destroyed.
+ * [result.byte_code] The byte code of a module is not empty. The bytes of the byte code belong to the compile result,
+ * and are the same at each call until the result is destroyed.
  * [result.index] Recommended: an index beyond the last module is refused with InvalidArgument or IndexOOB. Hosts do not
  * pass such an index. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompiledResultByteCode(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex byte_code_idx, const void** byte_code,
     size_t* byte_code_size);
 
-/* Optional: returns an executable for compilation at load time that needs no file; the status Unsupported means that
- * there is none. */
+/* Optional: returns an executable in memory, for compilation at load time without a file; the status Unsupported means
+ * that the plugin makes no such executables. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompiledResultHandle(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex byte_code_idx, LiteRtJitExecutable* handle);
 
-/* Returns the number of calls in a compile result.
+/* Returns the number of NPU calls in a compile result.
  *
- * [result.calls] The result has one call for each compiled subgraph, in the order of the subgraphs. */
+ * [result.calls] The compile result has one NPU call for each compiled subgraph, in the order of the subgraphs. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetNumCompiledResultCalls(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex* num_calls);
 
-/* Returns the function name and the byte code module of a call.
+/* Returns the function name and the byte code module of an NPU call.
  *
  * [result.call_info] The name of the call's function has at least one byte, and belongs to the compile result until the
  * result is destroyed; the size of the name does not count a terminator. The index of the byte code module is valid.
- * Calls of one module have different names. */
+ * NPU calls of one module have different function names. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompiledResultCallInfo(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex call_idx, const void** call_info,
     size_t* call_info_size, LiteRtParamIndex* byte_code_idx);
 
-/* Returns whether the shape of a call's output is known only after a run. Stock LiteRT does not know this function, and
- * does not call it. Leave an op with such an output on the CPU unless the user gave the output a bound;
- * LiteRtNpuFindShapeBound finds the bound, and stock LiteRT has no bounds.
+/* Returns whether an output of an NPU call is dynamic, which means that its shape is known only after a run. Stock
+ * LiteRT does not know this function, and does not call it. Leave an op with such an output on the CPU unless the user
+ * gave the output a bound; LiteRtNpuFindShapeBound finds the bound. Stock LiteRT has no such bounds.
  *
- * For each of these outputs, the call has an int32 output of shape [rank], in the same order, after the outputs of its
- * subgraph. The driver returns the size of the largest output in `get_output_requirements`, whose type has -1 for
- * unknown dimensions. A run writes the data at the beginning of the output, and the shape into the int32 output.
+ * For each dynamic output, the call has an additional int32 output of shape [rank]; the additional outputs follow the
+ * outputs of the subgraph, in the order of the dynamic outputs. In `get_output_requirements`, the driver gets a tensor
+ * type with -1 for unknown dimensions, and returns the size of the largest possible output. A run writes the data at
+ * the beginning of the dynamic output, and the shape into the int32 output.
  *
- * [result.dynamic_output] An output of fixed shape is not dynamic. LiteRtIsCompiledResultOutputDynamic returns the same
- * value at each call. */
+ * [result.dynamic_output] An output with a fixed shape is not dynamic. LiteRtIsCompiledResultOutputDynamic returns the
+ * same value at each call. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtIsCompiledResultOutputDynamic(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex call_idx, LiteRtParamIndex output_idx,
     bool* is_dynamic);

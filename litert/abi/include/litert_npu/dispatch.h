@@ -1,14 +1,15 @@
-/* The table of functions that a dispatch library fills. The library is called `libLiteRtDispatch_<vendor>.so` and
- * exports `LiteRtDispatchGetApi`. If its ops have assets, the library also exports `LiteRtDispatchRegisterAsset`; if it
- * can show tensors inside a call, it also exports `LiteRtDispatchInvokeTapped`.
+/* This header declares the table of functions that a dispatch library fills. The library is called
+ * `libLiteRtDispatch_<vendor>.so` and exports `LiteRtDispatchGetApi`. A library for ops with assets also exports
+ * `LiteRtDispatchRegisterAsset`, and a library that can show tensors inside an NPU call also exports
+ * `LiteRtDispatchInvokeTapped`.
  *
- * The host calls the functions in this order: first GetApi, `initialize` (once in the process) and
+ * The host calls the functions in this order: first `LiteRtDispatchGetApi`, `initialize` (once in the process) and
  * `check_runtime_compatibility`. For each model, the host calls `device_context_create` and registers the model's
  * assets. For each NPU call, the host calls `invocation_context_create`, then asks for the requirements of all inputs
  * and of all outputs, and registers and attaches each buffer. For each run, the host calls `set_scheduling_info`,
  * `set_options` and `invoke`. At the end, the host detaches all buffers, then unregisters them, then destroys the
- * contexts. Paragraphs that begin with the name of a rule (in this header, in brackets) are the contract: `litert-npu
- * vendor check` reports these names. */
+ * contexts. The contract consists of rules, which are the paragraphs that begin with a name (in this header, in
+ * brackets); `litert-npu vendor check` reports the names of broken rules. */
 #ifndef LITERT_NPU_DISPATCH_H_
 #define LITERT_NPU_DISPATCH_H_
 
@@ -55,7 +56,7 @@ typedef LiteRtStatus (*LiteRtHook)(void* user_data);
 
 /* All slots are required, except slots whose description begins with "Optional". */
 typedef struct LiteRtDispatchInterface {
-  /* Initializes the library. The host calls this slot once in the process, before all other slots.
+  /* Initializes the library. The host calls `initialize` once in the process, before all other slots.
    *
    * [initialize.no_options] `environment` and `options` may be NULL.
    * [initialize.again] A second call of `initialize`, for example after a failed first call, does no harm.
@@ -65,21 +66,21 @@ typedef struct LiteRtDispatchInterface {
   LiteRtStatus (*initialize)(
       const LiteRtRuntimeContext* runtime_context, LiteRtEnvironment environment,
       LiteRtOptions options);
-  /* Returns the vendor's name, for people.
+  /* Returns the vendor's name, which hosts show to users.
    *
    * [ids.text] The vendor's name is a text that is not empty, is the same at each call, and stays valid as long as the
    * library. */
   LiteRtStatus (*get_vendor_id)(const char** vendor_id);
-  /* Returns the name of the library's build, for people.
+  /* Returns the name of the library's build, which hosts show to users.
    *
    * [ids.build] The name of the build is a text, which may be empty, is the same at each call, and stays valid as long
    * as the library. */
   LiteRtStatus (*get_build_id)(const char** build_id);
   /* Returns the capabilities of the library, as bits.
    *
-   * [capabilities.basic] The capabilities include Basic.
-   * [capabilities.parts] The capabilities include Async if and only if `async_interface` is filled, and Graph if and
-   * only if `graph_interface` is filled. All slots of a part that the capabilities include are filled. */
+   * [capabilities.basic] The capabilities include kLiteRtDispatchCapabilitiesBasic.
+   * [capabilities.parts] The capabilities include Async if and only if the table has an `async_interface`, and Graph if
+   * and only if the table has a `graph_interface`. The library fills all slots of each of these interfaces. */
   LiteRtStatus (*get_capabilities)(int* capabilities);
   /* Opens the device for one loaded model.
    *
@@ -89,24 +90,24 @@ typedef struct LiteRtDispatchInterface {
   LiteRtStatus (*device_context_create)(
       const LiteRtRuntimeContext* runtime_context, LiteRtOptions options,
       LiteRtDispatchDeviceContext* device_context);
-  /* Closes the device. The host has already destroyed everything that was made in the device context.
+  /* Closes the device. The host has already destroyed all objects that were made in the device context.
    *
-   * [device.closes] The library has closed the files that it opened for the device context and its calls. Files of the
-   * whole process may stay open.
-   * [device.threads] The threads that the library started for the device context and its calls have ended. Threads of
-   * the whole process may continue.
+   * [device.closes] The library has closed the files that it opened for the device context and its calls. Files that
+   * the library opened for the whole process may stay open.
+   * [device.threads] The threads that the library started for the device context and its calls have ended. Threads that
+   * the library started for the whole process may continue.
    * [dispatch.ends] When the process ends after all device contexts are destroyed, the library does not crash, hang or
    * change the exit status. */
   LiteRtStatus (*device_context_destroy)(LiteRtDispatchDeviceContext device_context);
-  /* Returns the memory requirements of an input, made by the context's `create_tensor_buffer_requirements`. The host
-   * destroys the requirements.
+  /* Returns the memory requirements of an input, which the runtime context's `create_tensor_buffer_requirements` makes.
+   * The host destroys the requirements object.
    *
-   * [requirements.size] The required size is large enough for the tensor; if the tensor type has a dimension of -1, for
-   * the largest possible tensor.
+   * [requirements.size] The required size is large enough for the tensor. If the tensor type has a dimension of -1, the
+   * size is large enough for the largest possible tensor.
    * [requirements.fresh] Each call of `get_input_requirements` and `get_output_requirements` makes a new requirements
    * object.
-   * [requirements.types] The requirements list at least one type of memory, the best first: stock LiteRT's runtime
-   * allocates the first type.
+   * [requirements.types] The requirements list at least one type of memory, beginning with the best type: stock
+   * LiteRT's runtime allocates memory of the first type.
    * [requirements.index] Recommended: an index beyond the last input or output is refused with InvalidArgument or
    * IndexOOB. Hosts do not pass such an index. */
   LiteRtStatus (*get_input_requirements)(
@@ -122,11 +123,11 @@ typedef struct LiteRtDispatchInterface {
    * [buffers.again] After a buffer was unregistered, the host may register it again.
    * [buffers.size] If a buffer is smaller than its tensor or than the required size, registering or attaching the
    * buffer fails, or the run fails. The library never reads or writes beyond the end of a buffer. For memory that the
-   * vendor itself made, only the vendor can check this. */
+   * vendor allocated, only the vendor can check accesses beyond the end. */
   LiteRtStatus (*register_tensor_buffer)(
       LiteRtDispatchDeviceContext device_context, LiteRtTensorBuffer tensor_buffer,
       LiteRtTensorBufferHandle* handle);
-  /* Unregisters a buffer, which is not attached at this time.
+  /* Unregisters a buffer; the host has already detached the buffer.
    *
    * [buffers.unknown] Unregistering a handle that is not registered fails with any status but Ok, and does no harm. */
   LiteRtStatus (*unregister_tensor_buffer)(
@@ -134,11 +135,13 @@ typedef struct LiteRtDispatchInterface {
   /* Loads a function of a byte code module.
    *
    * [invocation.ok] `invocation_context_create` accepts byte code of the vendor's own compiler.
-   * [dispatch.runs] The loaded function runs, if the host makes the calls above in their order; each call returns Ok.
+   * [dispatch.runs] If the host calls the functions of the table in the required order, each call returns Ok, and the
+   * loaded function runs.
    * [invocation.byte_code] The bytes of the byte code are at base_addr + offset, and valid as long as the device
-   * context. fd may be -1, and offset and address may be any number. Bytes that are not byte code of the vendor are
-   * refused.
-   * [invocation.function] A function name that the byte code module does not contain is refused.
+   * context. fd may be -1, and the offset and the address need not be aligned. The library refuses bytes that are not
+   * the vendor's byte code.
+   * [invocation.function] `invocation_context_create` refuses a function name that the byte code module does not
+   * contain.
    * [invocation.counts] If the given numbers of inputs and outputs differ from the function's numbers,
    * `invocation_context_create` refuses them, or the run fails.
    * [invocation.many] A device context may have many invocation contexts, even of the same function.
@@ -148,7 +151,7 @@ typedef struct LiteRtDispatchInterface {
       LiteRtDispatchExecutableType exec_type, const LiteRtMemBuffer* byte_code,
       const char* function_name, int num_inputs, int num_outputs,
       LiteRtDispatchInvocationContext* invocation_context);
-  /* Destroys an invocation context. No buffer is attached to it any more. */
+  /* Destroys an invocation context; the host has already detached all buffers. */
   LiteRtStatus (*invocation_context_destroy)(LiteRtDispatchInvocationContext invocation_context);
   /* Optional: sets the scheduling information of the next run, such as its priority.
    *
@@ -159,7 +162,7 @@ typedef struct LiteRtDispatchInterface {
    *
    * [attach.replaces] Attaching a buffer to an input or output replaces the previous buffer, without a call of detach.
    * [attach.index] Attaching a buffer to an index beyond the last input or output fails with any status but Ok.
-   * [attach.unknown] Attaching a handle that is not registered fails, or the run fails. */
+   * [attach.unknown] If the handle is not registered, attaching it fails, or the run fails. */
   LiteRtStatus (*attach_input)(
       LiteRtDispatchInvocationContext invocation_context, int input_index, LiteRtTensorBufferHandle handle);
   /* Attaches a buffer to an output, under the same rules as for inputs. */
@@ -178,41 +181,43 @@ typedef struct LiteRtDispatchInterface {
       LiteRtTensorBufferHandle handle);
   /* Runs the loaded function on the attached buffers.
    *
-   * [invoke.written] When `invoke` returns Ok, the outputs are written.
+   * [invoke.written] When `invoke` returns Ok, it has written all outputs.
    * [invoke.values] The outputs have the values of LiteRT's CPU kernels, as closely as the NPU's arithmetic allows.
    * Floats differ by at most a hundredth (`--tolerance`) of the magnitudes that an op sums, or of the largest output.
-   * Integers of 8 and 16 bits differ by at most one step for each op. All other values are equal.
-   * [values.input_order] The inputs of a call are in the order of its subgraph's inputs; an op may read them in another
-   * order.
-   * [values.padding] SAME pads as in TensorFlow: if the number of added rows or columns is odd, the larger half is
-   * after the image. A convolution pads with the input's zero point; a pool ignores the padding.
+   * Integers of 8 and 16 bits differ by at most one step for each op. All other values are equal to LiteRT's values.
+   * [values.input_order] The inputs of a call are in the order of its subgraph's inputs; an op may read its inputs in
+   * another order.
+   * [values.padding] SAME padding is the same as in TensorFlow: if the number of added rows or columns is odd, the
+   * larger half is after the image. A convolution pads with the input's zero point; a pool ignores the padding.
    * [values.strides] `stride_h` is the stride between rows, and `stride_w` is the stride between columns.
    * [values.dilation] `dilation_h_factor` is the dilation of rows, and `dilation_w_factor` is the dilation of columns.
-   * [values.bias] The bias is added. The scale of a quantized bias is the scale of the input times the scale of its
-   * channel's weights.
-   * [values.per_channel] If weights have a scale for each output channel, the scale of the channel is used.
-   * [values.accumulation] Products of 8-bit values are summed in 32 bits: no value saturates before the end.
+   * [values.bias] An op adds its bias to the sum. The scale of a quantized bias is the scale of the input times the
+   * scale of its channel's weights.
+   * [values.per_channel] If weights have a scale for each output channel, an op uses the scale of the channel.
+   * [values.accumulation] An op sums products of 8-bit values in 32 bits, and saturates only the final result.
    * [values.zero_point] An op subtracts the zero points of its inputs first, and adds the zero point of its output
    * last.
-   * [values.activation] A fused activation, or an activation op, limits the output: RELU6 limits it to 0 and 6.
-   * [values.broadcast] An input of a smaller shape is repeated along its dimensions of size 1.
+   * [values.activation] A fused activation, or an activation op, limits the output: for example, RELU6 limits the
+   * output to values from 0 to 6.
+   * [values.broadcast] An op broadcasts an input of a smaller shape along the input's dimensions of size 1.
    * [invoke.repeatable] `invoke` gives the same outputs for the same inputs, even after other runs.
    * [invoke.missing] If a buffer was never attached, or was detached, `invoke` fails, and the context can be used
    * again.
    * [invoke.unlocks] `invoke` unlocks each buffer that it locks before it returns, even if it fails. `invoke` never
    * locks a buffer twice at the same time, for example a buffer that is attached to two inputs: stock LiteRT's runtime
-   * refuses that.
-   * [invoke.memory] `invoke` keeps no memory: the memory of the process does not grow with the number of runs.
+   * refuses a second lock.
+   * [invoke.memory] `invoke` does not leak memory: the memory of the process does not grow with the number of runs.
    * [invoke.threads] The host may use different contexts at the same time, from any thread. The host makes only one
-   * call at a time on an invocation context, and one on a device context; attaching and detaching are calls on the
-   * device context, too. The host may register and unregister buffers of a device context while functions of it run. */
+   * call at a time on an invocation context, and only one call at a time on a device context; attaching and detaching
+   * are calls on both contexts. The host may register and unregister buffers of a device context while functions of
+   * this device context run. */
   LiteRtStatus (*invoke)(LiteRtDispatchInvocationContext invocation_context);
   /* Optional, together with the next four slots: starts the collection of metrics.
    *
-   * [metrics.slots] Either all five slots for metrics are filled, or none of them.
-   * [metrics.pair] A stop of the metrics collection after a start gives a metrics object, which `destroy_metrics`
-   * destroys. Then the host can start the collection again.
-   * [metrics.order] Stopping the metrics collection without a start fails. */
+   * [metrics.slots] The library fills either all five slots for metrics, or none of these slots.
+   * [metrics.pair] After a start, `stop_metrics_collection` returns a metrics object, which `destroy_metrics` destroys.
+   * The host can then start the collection of metrics again.
+   * [metrics.order] `stop_metrics_collection` fails if the collection was not started. */
   LiteRtStatus (*start_metrics_collection)(
       LiteRtDispatchInvocationContext invocation_context, int detail_level);
   /* Stops the collection of metrics, and returns the metrics. */
@@ -220,16 +225,17 @@ typedef struct LiteRtDispatchInterface {
       LiteRtDispatchInvocationContext invocation_context, LiteRtDispatchMetrics* metrics);
   /* Returns the number of metrics.
    *
-   * [metrics.each] Each index below the number of metrics has a metric with a name and a value; the first index beyond
-   * is refused. */
+   * [metrics.each] For each index below the number of metrics, `get_metric` returns a metric with a name and a value;
+   * `get_metric` refuses the next index. */
   LiteRtStatus (*get_num_metrics)(LiteRtDispatchMetrics metrics, int* num_metrics);
-  /* Returns a metric. Its name and text stay valid until `destroy_metrics`. */
+  /* Returns a metric. The name and the text value of the metric stay valid until `destroy_metrics`. */
   LiteRtStatus (*get_metric)(LiteRtDispatchMetrics metrics, int metric_index, LiteRtMetric* metric);
   /* Destroys the metrics object that `stop_metrics_collection` returned. */
   LiteRtStatus (*destroy_metrics)(LiteRtDispatchMetrics metrics);
-  /* Refuses a host that the driver does not support. Release 2.3.0 of LiteRT requires this slot.
+  /* Refuses a host that the driver does not support. Release 2.3.0 of LiteRT requires the slot
+   * `check_runtime_compatibility`.
    *
-   * [runtime_compatibility.ours] `check_runtime_compatibility` accepts the version of this header, with NULL
+   * [runtime_compatibility.ours] `check_runtime_compatibility` accepts the table version of this header, with NULL
    * options. */
   LiteRtStatus (*check_runtime_compatibility)(
       LiteRtApiVersion api_version, LiteRtEnvironmentOptions env, LiteRtOptions options);
@@ -238,7 +244,7 @@ typedef struct LiteRtDispatchInterface {
    * [run_options.none] `invocation_context_set_options` accepts NULL, or returns Unsupported for NULL. */
   LiteRtStatus (*invocation_context_set_options)(
       LiteRtDispatchInvocationContext invocation_context, LiteRtOptions options);
-  /* Optional: leave this slot NULL. */
+  /* Optional: leave the slot `get_hooks` NULL. */
   LiteRtStatus (*get_hooks)(
       LiteRtDispatchDeviceContext device_context, LiteRtHook* hook, void** user_data);
 } LiteRtDispatchInterface;
@@ -246,35 +252,38 @@ typedef struct LiteRtDispatchInterface {
 /* Functions for asynchronous runs.
  *
  * [async.events] `invoke_async` returns an event for each output, and signals the event when the output is written. The
- * host waits for the event and releases it. `litert-npu vendor check` treats an event that does not come within half of
- * `--timeout` as an event that never comes. */
+ * host waits for the event and releases the event. `litert-npu vendor check` reports an event that is not signaled
+ * within half of the time limit `--timeout` as an event that is never signaled. */
 typedef struct LiteRtDispatchAsyncInterface {
   /* Attaches an event to an input: the next run waits for the event before it reads the input. The event belongs to the
    * host.
    *
-   * [async.input_event] The next run waits for the events of all inputs, in whatever order they come; later runs do not
-   * wait for them. */
+   * [async.input_event] The next run waits until the events of all inputs are signaled, in any order; later runs do not
+   * wait for these events. */
   LiteRtStatus (*attach_input_event)(
       LiteRtDispatchInvocationContext invocation_context, int input_index, LiteRtEvent input_event);
-  /* Starts a run. The array has an element for each output; the host owns the events that the function writes into it.
+  /* Starts an asynchronous run. The array `output_events` has an element for each output; the host owns the events that
+   * `invoke_async` writes into the array.
    *
-   * [async.missing] If a buffer is missing, `invoke_async` fails and returns no event, and the context can be used
-   * again. */
+   * [async.missing] If an input or output has no buffer, `invoke_async` fails and returns no event, and the context can
+   * be used again. */
   LiteRtStatus (*invoke_async)(
       LiteRtDispatchInvocationContext invocation_context, int num_output_events,
       LiteRtEvent* output_events);
 } LiteRtDispatchAsyncInterface;
 
-/* Functions for graphs, which run several functions as one. No release of LiteRT calls these functions. */
+/* Functions for graphs; a graph runs several byte code functions together. No release of LiteRT calls these
+ * functions. */
 typedef struct LiteRtDispatchGraphInterface {
   /* Creates an empty graph. */
   LiteRtStatus (*graph_create)(LiteRtDispatchDeviceContext device_context, LiteRtDispatchGraph* graph);
-  /* Destroys a graph. No invocation context was made from the graph, or all of them are destroyed. */
+  /* Destroys a graph; the host has already destroyed all invocation contexts that were made from the graph. */
   LiteRtStatus (*graph_destroy)(LiteRtDispatchGraph graph);
-  /* Adds a node, which is one function on one kind of processor. Each node of a graph has a different id. */
+  /* Adds a node to a graph; a node is one function on one kind of processor. Each node of a graph has a different
+   * id. */
   LiteRtStatus (*add_node)(
       LiteRtDispatchGraph graph, LiteRtDispatchNodeId node_id, LiteRtDispatchNodeType node_type);
-  /* Adds an edge, which is a tensor. Each edge of a graph has a different id. */
+  /* Adds an edge to a graph; an edge is a tensor. Each edge of a graph has a different id. */
   LiteRtStatus (*add_edge)(LiteRtDispatchGraph graph, LiteRtDispatchEdgeId edge_id);
   /* Connects an input of a node to the edge that the node reads. */
   LiteRtStatus (*connect_node_input)(
@@ -294,19 +303,19 @@ typedef struct LiteRtDispatchGraphInterface {
   LiteRtStatus (*load_executable)(
       LiteRtDispatchDeviceContext device_context, LiteRtDispatchExecutableType type,
       const LiteRtMemBuffer* byte_code, LiteRtDispatchExecutableHandle* exec_handle);
-  /* Unloads a byte code module. No node uses one of its functions any more. */
+  /* Unloads a byte code module; no node uses a function of the module any more. */
   LiteRtStatus (*unload_executable)(
       LiteRtDispatchDeviceContext device_context, LiteRtDispatchExecutableHandle exec_handle);
   /* Sets the function that a node runs. The function name may be NULL if the byte code has only one function. */
   LiteRtStatus (*assign_node_function)(
       LiteRtDispatchGraph graph, LiteRtDispatchNodeId node_id,
       LiteRtDispatchExecutableHandle exec_handle, const char* function_name);
-  /* Adds an annotation to the whole graph, with a key that the vendor knows. */
+  /* Adds an annotation to the whole graph, under a key that the vendor defines. */
   LiteRtStatus (*annotate_graph)(LiteRtDispatchGraph graph, const char* key, const char* value);
-  /* Adds an annotation to a node, with a key that the vendor knows. */
+  /* Adds an annotation to a node, under a key that the vendor defines. */
   LiteRtStatus (*annotate_node)(
       LiteRtDispatchGraph graph, LiteRtDispatchNodeId node_id, const char* key, const char* value);
-  /* Adds an annotation to an edge, with a key that the vendor knows. */
+  /* Adds an annotation to an edge, under a key that the vendor defines. */
   LiteRtStatus (*annotate_edge)(
       LiteRtDispatchGraph graph, LiteRtDispatchEdgeId edge_id, const char* key, const char* value);
   /* Creates an invocation context from a graph, instead of from byte code. */
@@ -314,7 +323,7 @@ typedef struct LiteRtDispatchGraphInterface {
       LiteRtDispatchDeviceContext device_context, LiteRtDispatchGraph graph,
       LiteRtDispatchInvocationContext* invocation_context);
   /* Returns the graph that an invocation context was made from, or NULL for a context made from byte code. The graph
-   * still belongs to the context. */
+   * still belongs to the invocation context. */
   LiteRtStatus (*invocation_context_get_graph)(
       LiteRtDispatchInvocationContext invocation_context, LiteRtDispatchGraph* graph);
 } LiteRtDispatchGraphInterface;
@@ -328,11 +337,12 @@ typedef struct LiteRtDispatchApi {
   LiteRtCustomTensorBufferHandlersDef* tensor_buffer_handlers_def;
 } LiteRtDispatchApi;
 
-/* The table with one more slot, which LiteRT's guide for custom op assets prints. The host writes the table's size in
- * bytes into `struct_size`, and fills all other bytes with zeros: this host writes 64, and release 2.3.0 of LiteRT
- * writes 56. A library that fills the slot leaves 64 in `struct_size`; if the host has room for only 56 bytes, the
- * library writes no byte after them, as litert_npu/support/guide_dispatch.h does. A library that knows only 56 bytes
- * writes no more, so the slot stays NULL. */
+/* The table LiteRtDispatchApi with one more slot, `register_asset`, as LiteRT's guide for custom op assets prints it.
+ * The host writes the size of its table in bytes into `struct_size`, and fills all other bytes with zeros: this host
+ * writes 64, and release 2.3.0 of LiteRT writes 56. A library that fills the slot `register_asset` leaves 64 in
+ * `struct_size`. If the host's table has only 56 bytes, the library must not write more bytes, as
+ * litert_npu/support/guide_dispatch.h shows. A library whose table has 56 bytes leaves the slot `register_asset`
+ * NULL. */
 typedef struct LiteRtDispatchApiWithAssets {
   LiteRtAbiHeader abi_header;
   LiteRtApiVersion version;
@@ -340,61 +350,67 @@ typedef struct LiteRtDispatchApiWithAssets {
   LiteRtDispatchAsyncInterface* async_interface;
   LiteRtDispatchGraphInterface* graph_interface;
   LiteRtCustomTensorBufferHandlersDef* tensor_buffer_handlers_def;
-  /* Optional: does the same as LiteRtDispatchRegisterAsset below, for a library that does not export that function. */
+  /* Optional: does the same as LiteRtDispatchRegisterAsset, for a library that does not export
+   * LiteRtDispatchRegisterAsset. */
   LiteRtStatus (*register_asset)(
       LiteRtDispatchDeviceContext device_context, const char* asset_name, const LiteRtMemBuffer* asset_buffer);
 } LiteRtDispatchApiWithAssets;
 
-/* Fills in the table.
+/* Fills in the table of the library's functions.
  *
  * [api.loads] dlopen loads the library with RTLD_NOW | RTLD_LOCAL, and LiteRtDispatchGetApi returns Ok.
- * [api.version] The version of the table is 0.1.0.
+ * [api.version] The version of the table LiteRtDispatchApi is 0.1.0.
  * [api.room] LiteRtDispatchGetApi writes no byte after the first `abi_header.struct_size` bytes of the table: stock
- * LiteRT has room for 56.
+ * LiteRT's table has only 56 bytes.
  * [api.interface] LiteRtDispatchGetApi fills `interface`, which lives as long as the library. LiteRtDispatchGetApi may
  * leave `abi_header` unchanged.
  * [api.null] Recommended: a NULL table is refused with InvalidArgument. Hosts do not pass NULL.
- * [memory.handlers] `tensor_buffer_handlers_def` is NULL, or has the functions create, destroy, lock and unlock for 1
- * to 16 types of memory, which do not include the host's types. The functions clear and import may be NULL.
+ * [memory.handlers] `tensor_buffer_handlers_def` is NULL, or contains the functions create, destroy, lock and unlock
+ * for 1 to 16 types of memory, which do not include the host's types of memory. The functions clear and import may be
+ * NULL.
  * [memory.lock] `lock_func` returns an address at which the host reads and writes all bytes until `unlock_func`; the
- * address may differ at each call. The next lock shows the bytes that the host wrote, and no other memory shows them.
- * [memory.ends] The host may destroy memory after the device context. */
+ * address may differ at each call. After the next lock, the memory still contains the bytes that the host wrote; the
+ * memory of other buffers is unchanged.
+ * [memory.ends] The host may destroy the vendor's memory after it has destroyed the device context. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api);
 
 /* Optional: registers an asset of the model. The name of the asset is an op's name, or `<op>/<relative path>` for a
- * companion file. This host calls LiteRtDispatchRegisterAsset after `device_context_create`, with companions first;
- * release 2.3.0 of LiteRT never calls it.
+ * companion file. This host calls LiteRtDispatchRegisterAsset after `device_context_create`, with companion files
+ * first. Release 2.3.0 of LiteRT never calls LiteRtDispatchRegisterAsset.
  *
- * [register_asset.lifetime] The asset's bytes are mapped, and valid as long as the device context: keep the buffer, not
- * a copy. The asset's name is valid only during the call.
- * [register_asset.bytes] The asset's bytes are at base_addr + offset. fd may be -1, and offset and address may be any
- * number: copy data that must be aligned.
- * [register_asset.unknown] An asset that no op needs is accepted.
- * [register_asset.again] A second asset of the same name replaces the first.
- * [register_asset.many] Device contexts do not see each other's assets. */
+ * [register_asset.lifetime] The asset's bytes are mapped, and valid as long as the device context: store the
+ * LiteRtMemBuffer, and do not copy the bytes. The asset's name is valid only during the call.
+ * [register_asset.bytes] The asset's bytes are at base_addr + offset. fd may be -1, and the offset and the address need
+ * not be aligned: copy data that must be aligned.
+ * [register_asset.unknown] The library accepts an asset that no op needs.
+ * [register_asset.again] A second asset of the same name replaces the first asset.
+ * [register_asset.many] An asset is known only in the device context in which the host registered it. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchRegisterAsset(
     LiteRtDispatchDeviceContext device_context, const char* asset_name,
     const LiteRtMemBuffer* asset_buffer);
 
-/* Receives a tensor inside an NPU call from `LiteRtDispatchInvokeTapped`; all arguments are valid during the call. The
- * shape is the shape in the model. The element type is the type of the bytes, which may be another float type than in
- * the model if the NPU computes in it. The bytes are in row order. Any status but Ok ends the run. */
+/* Receives a tensor inside an NPU call from `LiteRtDispatchInvokeTapped`; all arguments are valid only during the call.
+ * The shape is the shape in the model. The element type is the type of the bytes, which may differ from the model's
+ * type if the NPU computes in another float type. The bytes are in row order. Any status but Ok ends the run. */
 typedef LiteRtStatus (*LiteRtDispatchReceiveTensor)(
     void* user_data, const char* name, const LiteRtRankedTensorType* tensor_type, const void* data,
     size_t size_bytes);
 
-/* Optional: runs like `invoke`, and shows the tensors between the ops of the function, so that a debugger finds the op
- * whose result differs from a CPU's. The names are the names of the partition's tensors. The compiler keeps them in the
- * byte code if the plugin's opaque options `litert_npu` contain the line `taps=true`; such byte code may be larger and
- * slower, and gives the same results. A vendor shows the tensors that exist, and leaves out tensors that its compiler
- * has fused away. A library that exports this function but has no taps returns Unsupported.
+/* Optional: runs like `invoke`, and also passes the tensors between the ops of the function to `receive`, so that a
+ * debugger can find the op whose result differs from the CPU's result. The tensors have the names of the partition's
+ * tensors. The compiler stores these names in the byte code if the plugin's opaque options `litert_npu` contain the
+ * line `taps=true`; byte code with names may be larger and slower, and gives the same results. A vendor shows only
+ * tensors that exist at run time, and omits tensors that its compiler removed by fusion. A library that exports
+ * LiteRtDispatchInvokeTapped but cannot show tensors returns Unsupported.
  *
- * [taps.names] A tensor is shown only once in a run, under a name that is not empty.
- * [taps.types] The shape of a shown tensor is known, and its size is the size of its type. Shape and size are the same
- * as for the model's tensor of this name, but a float tensor may have another float type.
- * [taps.outputs] LiteRtDispatchInvokeTapped gives the same outputs as `invoke`, and so does an `invoke` after it.
- * [taps.receiver] If the receiver of tensors returns another status than Ok, the run ends: LiteRtDispatchInvokeTapped
- * returns this status and shows no more tensors, and the context can be used again. */
+ * [taps.names] The library shows a tensor only once in a run, under a name that is not empty.
+ * [taps.types] A shown tensor has no unknown dimensions, and has as many bytes as its type needs. The tensor has the
+ * shape of the model's tensor with this name, and also its element type, except that a float tensor may have another
+ * float type.
+ * [taps.outputs] LiteRtDispatchInvokeTapped gives the same outputs as `invoke`, and a later `invoke` also gives the
+ * same outputs.
+ * [taps.receiver] If `receive` returns another status than Ok, the run ends: LiteRtDispatchInvokeTapped returns this
+ * status and shows no more tensors, and the invocation context can be used again. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchInvokeTapped(
     LiteRtDispatchInvocationContext invocation_context, LiteRtDispatchReceiveTensor receive, void* user_data);
 

@@ -13,14 +13,15 @@ extern "C" {
 typedef struct LiteRtRuntimeContext {
   LiteRtAbiHeader abi_header;
 
-  /* 8: Requirements of an input or output. The host receives the requirements object, and destroys it. The object lists
-   * types of memory, the best first; 0 strides mean rows in order. Memory is aligned to 64 bytes. */
+  /* 8: This slot makes the memory requirements of an input or output. The host receives the requirements object, and
+   * destroys it. The object lists types of memory, beginning with the best type. If `num_strides` is 0, the elements
+   * are contiguous in row order. The host aligns its memory to 64 bytes. */
   LiteRtStatus (*create_tensor_buffer_requirements)(
       int num_supported_tensor_buffer_types,
       const LiteRtTensorBufferType* supported_tensor_buffer_types, size_t buffer_size,
       int num_strides, const uint32_t* strides, LiteRtTensorBufferRequirements* requirements);
 
-  /* 16: Buffers of the host's graph. These slots are for accelerators, not for dispatch libraries. */
+  /* 16: These slots handle buffers of the host's graph. They are for accelerators, not for dispatch libraries. */
   LiteRtStatus (*get_external_litert_buffer_context_tensor_buffer)(
       LiteRtExternalLiteRtBufferContext context, const TfLiteTensor* tensor,
       LiteRtTensorBuffer* tensor_buffer);
@@ -42,7 +43,7 @@ typedef struct LiteRtRuntimeContext {
   void (*external_litert_buffer_context_destroy)(LiteRtExternalLiteRtBufferContext context);
 
   /* 80: Options that the user gave for a vendor are data under the vendor's identifier, and only the vendor can read
-   * them; without such options, the status is NotFound. In this host, dispatch options such as `--dispatch_option
+   * these data; without such options, the status is NotFound. In this host, dispatch options such as `--dispatch_option
    * tiles=4` become a C string of TOML, with one option a line, under the name of the library in small letters: `acme`
    * for libLiteRtDispatch_Acme.so. */
   LiteRtStatus (*get_opaque_options)(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
@@ -50,7 +51,7 @@ typedef struct LiteRtRuntimeContext {
       LiteRtOpaqueOptions options, const char* payload_identifier, void** payload_data);
   void (*destroy_options)(LiteRtOptions options);
 
-  /* 104: The environment. An option that is not set returns NotFound. */
+  /* 104: These slots handle the environment's options. The status for an option that is not set is NotFound. */
   LiteRtStatus (*get_environment_options)(LiteRtEnvironment env, LiteRtEnvironmentOptions* options);
   LiteRtStatus (*get_environment_options_value)(
       LiteRtEnvironmentOptions options, LiteRtEnvOptionTag tag, LiteRtAny* option_value);
@@ -61,17 +62,18 @@ typedef struct LiteRtRuntimeContext {
   LiteRtStatus (*gpu_environment_create)(
       LiteRtEnvironment environment, int num_options, const LiteRtEnvOption* options);
 
-  /* 144: Delegates. These slots are for accelerators, not for dispatch libraries. */
+  /* 144: These slots wrap delegates. They are for accelerators, not for dispatch libraries. */
   LiteRtStatus (*wrap_delegate)(
       TfLiteOpaqueDelegate* delegate, void (*deleter)(TfLiteOpaqueDelegate*),
       LiteRtDelegateWrapper* wrapper);
   LiteRtStatus (*unwrap_delegate)(LiteRtDelegateWrapper wrapper, TfLiteOpaqueDelegate** delegate);
 
-  /* 160: Tensor buffers. The size of a buffer is the size of its memory; its packed size is the size of its elements.
-   * Locking a buffer waits for the buffer's event and returns an address. Unlock a buffer before you lock it again:
-   * stock LiteRT's runtime refuses a second lock. A slot for another kind of memory than the buffer has refuses the
-   * buffer: `get_tensor_buffer_host_memory` is for host memory, and needs no lock;
-   * `get_tensor_buffer_custom_tensor_buffer_handle` returns the `memory_handle` that the vendor's own handlers made. */
+  /* 160: These slots handle tensor buffers. The size of a buffer is the size of its memory; the packed size is the size
+   * of its elements. `lock_tensor_buffer` waits for the buffer's event, and returns the address of the memory. Unlock a
+   * buffer before you lock it again: stock LiteRT's runtime refuses a second lock. A slot for one kind of memory
+   * refuses buffers with other kinds of memory: `get_tensor_buffer_host_memory` is for host memory, and needs no lock
+   * of the buffer; `get_tensor_buffer_custom_tensor_buffer_handle` returns the `memory_handle` that the vendor's own
+   * handlers made. */
   LiteRtStatus (*create_tensor_buffer_from_host_memory)(
       const LiteRtRankedTensorType* tensor_type, void* host_buffer_addr, size_t host_buffer_size,
       LiteRtHostMemoryDeallocator deallocator, LiteRtTensorBuffer* buffer);
@@ -104,7 +106,8 @@ typedef struct LiteRtRuntimeContext {
   LiteRtStatus (*get_tensor_buffer_fast_rpc_buffer)(
       LiteRtTensorBuffer tensor_buffer, void** host_buffer_addr, int* fd);
 
-  /* 296: Events. A run that does not wait signals an event for each output; the output's buffer has this event. */
+  /* 296: These slots handle events. An asynchronous run signals an event for each output; the output's buffer refers to
+   * this event. */
   LiteRtStatus (*has_tensor_buffer_event)(LiteRtTensorBuffer tensor_buffer, bool* has_event);
   LiteRtStatus (*get_tensor_buffer_event)(LiteRtTensorBuffer tensor_buffer, LiteRtEvent* event);
   LiteRtStatus (*set_tensor_buffer_event)(LiteRtTensorBuffer tensor_buffer, LiteRtEvent event);
@@ -121,14 +124,14 @@ typedef struct LiteRtRuntimeContext {
   LiteRtStatus (*get_custom_event)(LiteRtEvent event, LiteRtCustomEvent* custom_event);
   LiteRtStatus (*wait_event)(LiteRtEvent event, int64_t timeout_in_ms);
 
-  /* 392: Runs. The options of a run belong to the host, and are valid during the run. */
+  /* 392: This slot returns the options of a run, which belong to the host and are valid during the run. */
   LiteRtStatus (*external_litert_buffer_context_get_run_options)(
       LiteRtExternalLiteRtBufferContext context, LiteRtOptions* run_options);
-  /* 400: Slots since version 1.1. */
+  /* 400: This slot exists since version 1.1. */
   LiteRtStatus (*get_options_hardware_accelerators)(
       LiteRtOptions options, LiteRtHwAcceleratorSet* hardware_accelerators);
 
-  /* 408: Slots since version 1.2. */
+  /* 408: This slot exists since version 1.2. */
   LiteRtStatus (*append_metric)(LiteRtMetrics metrics, const LiteRtMetric* metric);
 } LiteRtRuntimeContext;
 

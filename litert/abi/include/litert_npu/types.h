@@ -54,7 +54,7 @@ typedef struct LiteRtApiVersion {
   int patch;
 } LiteRtApiVersion;
 
-/* The first member of each table that may grow. A slot is there if it ends within `struct_size`. */
+/* The first member of each table that may grow. A table has a slot if the slot ends within `struct_size`. */
 typedef struct LiteRtAbiHeader {
   uint16_t struct_size;
   uint16_t major_version;
@@ -62,7 +62,8 @@ typedef struct LiteRtAbiHeader {
   uint16_t reserved;
 } LiteRtAbiHeader;
 
-/* Handles of the host. Only the host knows the structs behind them: pass handles on, and never look inside. */
+/* Handles of the host. Only the host knows the structs that handles point to: pass handles to host functions, and never
+ * dereference them. */
 typedef struct LiteRtBuilderT* LiteRtBuilder;
 typedef struct LiteRtDelegateWrapperT* LiteRtDelegateWrapper;
 typedef struct LiteRtEnvironmentT* LiteRtEnvironment;
@@ -223,7 +224,7 @@ typedef enum {
   kLiteRtEnvOptionTagRuntimeLibraryDir = 22,
   kLiteRtEnvOptionTagSystemRuntimeHandle = 23,
   kLiteRtEnvOptionTagAutoRegisterAccelerators = 24,
-  kLiteRtEnvOptionTagMinLoggerSeverity = 25, /* the higher, the less is logged */
+  kLiteRtEnvOptionTagMinLoggerSeverity = 25, /* a higher value logs less */
   kLiteRtEnvOptionTagNull = 255
 } LiteRtEnvOptionTag;
 
@@ -267,7 +268,7 @@ typedef enum {
   kLiteRtTensorBufferTypeVulkanImageBuffer = 44,
   kLiteRtTensorBufferTypeVulkanImageBufferFp16 = 45,
   kLiteRtTensorBufferTypeVulkanBufferPacked = 46,
-  kLiteRtTensorBufferTypeUserCustomBuffer = 100, /* up to the last: vendors' own, OpenVINO's is 100 */
+  kLiteRtTensorBufferTypeUserCustomBuffer = 100, /* 100 to 199 are vendors' own types */
   kLiteRtTensorBufferTypeUserCustomBufferEnd = 199
 } LiteRtTensorBufferType;
 
@@ -282,8 +283,8 @@ typedef enum {
 
 typedef void (*LiteRtHostMemoryDeallocator)(void* address);
 
-/* Bytes that the host passes to the vendor: `size` bytes at base_addr + offset. If fd >= 0, they lie in this file, and
- * base_addr maps the file from alloc_base_file_offset on. */
+/* Bytes that the host passes to the vendor: `size` bytes at base_addr + offset. If fd >= 0, the bytes are in this file,
+ * which is mapped at base_addr from alloc_base_file_offset on. */
 typedef struct LiteRtMemBuffer {
   int fd;
   const void* base_addr;
@@ -306,7 +307,7 @@ typedef enum {
   LiteRtEventTypeCustom = 5
 } LiteRtEventType;
 
-/* An event that a vendor defines: its struct begins with these functions. */
+/* An event that a vendor defines; the vendor's struct begins with these functions. */
 typedef struct LiteRtCustomEventT* LiteRtCustomEvent;
 struct LiteRtCustomEventT {
   void (*Retain)(LiteRtCustomEvent event);
@@ -324,16 +325,16 @@ typedef enum {
 } LiteRtSchedulingInfoField;
 
 typedef struct LiteRtSchedulingInfo {
-  uint32_t fields_mask; /* which of the others are given; stock's runtime gives all: 15 */
+  uint32_t fields_mask; /* a bit for each member that is set; stock LiteRT's runtime sets all: 15 */
   int32_t original_uid;
   const char* debug_feature_id;
   int32_t job_priority; /* 0 is the highest, 1000 the lowest */
   uint8_t group_id[16];
 } LiteRtSchedulingInfo;
 
-/* Memory of a kind that the vendor defines, in place of host memory. */
+/* Memory that the vendor allocates, in place of host memory. */
 struct HwMemoryInfo {
-  void* memory_handle; /* what the runtime context's get_tensor_buffer_custom_tensor_buffer_handle gives */
+  void* memory_handle; /* get_tensor_buffer_custom_tensor_buffer_handle of the runtime context returns it */
   void* raw_handle;
 };
 typedef struct HwMemoryInfo* HwMemoryInfoPtr;
@@ -349,7 +350,7 @@ typedef struct LiteRtCustomTensorBufferHandlersDef {
   LiteRtStatus (*import_func)(void* device, void* queue, const LiteRtRankedTensorType* tensor_type,
       LiteRtTensorBufferType buffer_type, void* handle, size_t bytes, size_t packed_bytes,
       HwMemoryInfoPtr* info); /* may be NULL */
-  LiteRtEnvOptionTag device_tag; /* the environment's option to pass as `device`; Null for NULL */
+  LiteRtEnvOptionTag device_tag; /* option of the environment that is passed as `device`; Null for NULL */
   LiteRtEnvOptionTag queue_tag;
   size_t num_supported_buffer_types;
   LiteRtTensorBufferType supported_buffer_types[16];

@@ -1,7 +1,8 @@
 /* A table of the tensor buffers that are registered with a device, by their handles. This header is optional.
  *
- * A table of zeros is empty. The table belongs to a device context, and only one thread at a time may use it. When a
- * buffer is removed, its handle is free, and may later stand for another buffer. The buffers belong to the host. */
+ * A table of zeros is empty. The table belongs to a device context, and only one thread at a time may use it. The
+ * handle of a removed buffer is free, and the table may later give it to another buffer. The buffers belong to the
+ * host. */
 #ifndef LITERT_NPU_SUPPORT_BUFFER_TABLE_H_
 #define LITERT_NPU_SUPPORT_BUFFER_TABLE_H_
 
@@ -51,7 +52,7 @@ static inline LiteRtStatus LiteRtNpuRemoveBuffer(LiteRtNpuBufferTable* table, Li
   return kLiteRtStatusOk;
 }
 
-/* Frees the memory of the table, which is then empty. */
+/* Frees the memory of the table; the table is then empty. */
 static inline void LiteRtNpuFreeBufferTable(LiteRtNpuBufferTable* table) {
   free(table->buffers);
   table->buffers = NULL;

@@ -21,11 +21,11 @@ extern "C" {
 enum { kLiteRtNpuNameSize = 24 };
 
 struct LiteRtCompiledResultT {
-  char* byte_code; /* `byte_code_size` bytes of malloc's: where their number is known late, free these, and set both */
+  char* byte_code; /* `byte_code_size` bytes from malloc; if the size is known late, free them and set both */
   size_t byte_code_size;
   LiteRtParamIndex num_calls;
-  char (*names)[kLiteRtNpuNameSize]; /* of the calls' functions, with a terminator */
-  uint64_t* dynamic_outputs;         /* of each call a bit for each output whose shape only a run tells: 0 at first */
+  char (*names)[kLiteRtNpuNameSize]; /* the names of the calls' functions, with terminators */
+  uint64_t* dynamic_outputs;         /* for each call, a bit for each dynamic output; 0 at first */
 };
 
 /* Makes a result whose byte code is all zeros, and whose functions are called f0, f1, and so on. The function makes two

@@ -1,8 +1,9 @@
-/* Metrics that are numbers with names: the object that `stop_metrics_collection` returns, and the slots for it. This
- * header is optional.
+/* Defines metrics that are numbers with names: the metrics object that `stop_metrics_collection` returns, and the slots
+ * that read it. This header is optional.
  *
- * Counters are your own array. The array lives as long as its invocation context, and one thread at a time uses it,
- * like the context. Count at all times, even if no metrics are collected: a start sets the counters to 0. */
+ * Counters are your own array. The array must live as long as its invocation context, and only one thread at a time may
+ * use it. Count at all times, even if the host collects no metrics: `start_metrics_collection` sets the counters to
+ * 0. */
 #ifndef LITERT_NPU_SUPPORT_COUNTERS_H_
 #define LITERT_NPU_SUPPORT_COUNTERS_H_
 

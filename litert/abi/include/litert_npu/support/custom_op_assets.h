@@ -23,7 +23,7 @@ typedef struct LiteRtNpuOptionFunctions {
       LiteRtCompilerOptions compiler_options, LiteRtParamIndex index, const char** op_name, const char** asset_path);
 } LiteRtNpuOptionFunctions;
 
-/* Writes the address to a pointer to a function, which C has no cast for. */
+/* Writes an address to a function pointer, because C cannot cast an address to a function pointer. */
 static inline void LiteRtNpuLookUp(void* program, const char* name, void* function) {
   void* found = dlsym(program, name);
   memcpy(function, &found, sizeof(found));
@@ -31,7 +31,7 @@ static inline void LiteRtNpuLookUp(void* program, const char* name, void* functi
 
 static inline LiteRtNpuOptionFunctions LiteRtNpuFindOptionFunctions(void) {
   LiteRtNpuOptionFunctions functions = {NULL, NULL, NULL};
-  void* program = dlopen(NULL, RTLD_NOW); /* with all that is loaded for it: RTLD_DEFAULT is no name of C11's */
+  void* program = dlopen(NULL, RTLD_NOW); /* the program and its libraries; C11 has no RTLD_DEFAULT */
   if (program == NULL) return functions;
   LiteRtNpuLookUp(program, "LiteRtFindCompilerOptions", &functions.find);
   LiteRtNpuLookUp(program, "LiteRtGetCompilerOptionsNumCustomOpInfo", &functions.get_number);

@@ -19,7 +19,7 @@ typedef struct LiteRtNpuDispatchIdentity {
 /* You define this description: `const LiteRtNpuDispatchIdentity kLiteRtNpuDispatch = {...};`. */
 extern const LiteRtNpuDispatchIdentity kLiteRtNpuDispatch __attribute__((visibility("hidden")));
 
-/* Does nothing, because the process needs no preparation. */
+/* Only checks its arguments, because the process needs no preparation. */
 static inline LiteRtStatus LiteRtNpuInitialize(
     const LiteRtRuntimeContext* runtime, LiteRtEnvironment env, LiteRtOptions options) {
   (void)env;

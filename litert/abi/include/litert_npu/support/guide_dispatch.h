@@ -1,10 +1,11 @@
-/* Lets a dispatch library be written as LiteRT's guide for custom op assets prints it: with `register_asset` in its
- * LiteRtDispatchApi. Optional; include it in one source file of the library, before the other
+/* Compiles a dispatch library in the form that LiteRT's guide for custom op assets prints, with `register_asset` in its
+ * LiteRtDispatchApi. This header is optional. Include it in only one source file of the library, before the other
  * headers of litert_npu/support.
  *
- * A macro makes LiteRtDispatchApi a LiteRtDispatchApiWithAssets, and gives your LiteRtDispatchGetApi, which may be
- * `*api = MyApi;`, another name. This header exports the real one, which writes no more than the host has room for: stock
- * LiteRT, whose table ends before `register_asset`, takes the library as well. */
+ * A macro replaces LiteRtDispatchApi by LiteRtDispatchApiWithAssets, and gives your function LiteRtDispatchGetApi,
+ * which may be `*api = MyApi;`, another name. This header exports the real LiteRtDispatchGetApi, which writes no more
+ * bytes than the host's table has. Stock LiteRT, whose table ends before `register_asset`, therefore also loads the
+ * library. */
 #ifndef LITERT_NPU_SUPPORT_GUIDE_DISPATCH_H_
 #define LITERT_NPU_SUPPORT_GUIDE_DISPATCH_H_
 
@@ -17,7 +18,7 @@
 extern "C" {
 #endif
 
-/* Yours, under the name that dispatch.h has for it: see the macros below. */
+/* Your function, under its name in dispatch.h, which the macros below replace. */
 LiteRtStatus LiteRtNpuYourGetApi(LiteRtDispatchApiWithAssets* api) __attribute__((visibility("hidden")));
 
 LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api) {

@@ -1,12 +1,13 @@
-/* Lets a compiler plugin be written as LiteRT's guide for custom op assets prints it: with a LiteRtCreateCompilerPlugin
- * of three arguments, free functions such as LiteRtPushOp, and in C++ `op.Code()` and `op.Get()`. Optional; include it in
- * one source file of the plugin, before the functions that you write.
+/* Compiles a compiler plugin in the form that LiteRT's guide for custom op assets prints: with a
+ * LiteRtCreateCompilerPlugin of three arguments, free functions such as LiteRtPushOp, and in C++ `op.Code()` and
+ * `op.Get()`. This header is optional. Include it in only one source file of the plugin, before the functions that you
+ * write.
  *
  * You write LiteRtCreateCompilerPlugin, LiteRtDestroyCompilerPlugin, LiteRtCompilerPluginPartition and
- * LiteRtCompilerPluginCompile. Macros give your functions other names, and this header exports those of compiler_plugin.h,
- * which call yours. So the free functions know which context they are to ask: each plugin has its own. They work during
- * these calls, in the thread of the call. In hosts without custom op infos, such as release 2.3.0 of LiteRT,
- * LiteRtFindCompilerOptions answers NotFound. */
+ * LiteRtCompilerPluginCompile. Macros give your functions other names, and this header exports the functions of
+ * compiler_plugin.h, which call your functions. During such a call, and only in its thread, the free functions use the
+ * compiler context of the plugin that is called. In hosts without custom op infos, such as release 2.3.0 of LiteRT,
+ * LiteRtFindCompilerOptions returns NotFound. */
 #ifndef LITERT_NPU_SUPPORT_GUIDE_PLUGIN_H_
 #define LITERT_NPU_SUPPORT_GUIDE_PLUGIN_H_
 
@@ -23,7 +24,7 @@
 extern "C" {
 #endif
 
-/* Yours, under the names that the guide has for them: see the macros below. */
+/* Your functions, under their names in the guide, which the macros below replace. */
 #define LITERT_NPU_YOURS __attribute__((visibility("hidden")))
 LITERT_NPU_YOURS LiteRtStatus LiteRtNpuYourCreate(
     LiteRtCompilerPlugin* plugin, LiteRtEnvironmentOptions env, LiteRtOptions options);
@@ -34,7 +35,7 @@ LITERT_NPU_YOURS LiteRtStatus LiteRtNpuYourCompile(
     LiteRtCompilerPlugin plugin, const char* soc_model, LiteRtModel partitions, LiteRtCompiledResult* result);
 #undef LITERT_NPU_YOURS
 
-/* The plugins that there are, with the contexts that they were created with. */
+/* All existing plugins, with the contexts that they were created with. */
 typedef struct LiteRtNpuGuidePlugin {
   LiteRtCompilerPlugin plugin;
   const LiteRtCompilerContext* context;
@@ -45,10 +46,11 @@ static LiteRtNpuGuidePlugin* litert_npu_guide_plugins;
 static pthread_mutex_t litert_npu_guide_lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread const LiteRtCompilerContext* litert_npu_guide_context;
 
-/* The context of the plugin that this thread is in a call of; NULL elsewhere. */
+/* The context of the plugin that this thread is calling; NULL outside of calls. */
 static inline const LiteRtCompilerContext* LiteRtNpuContext(void) { return litert_npu_guide_context; }
 
-/* Makes a context that of this thread, and gives the one before: a plugin may be in a call of another. */
+/* Sets this thread's context, and returns the previous context, because a plugin may be called during a call of another
+ * plugin. */
 static inline const LiteRtCompilerContext* LiteRtNpuEnterContext(const LiteRtCompilerContext* context) {
   const LiteRtCompilerContext* before = litert_npu_guide_context;
   litert_npu_guide_context = context;
@@ -74,7 +76,7 @@ static inline void LiteRtNpuForgetPlugin(LiteRtCompilerPlugin plugin) {
   free(found);
 }
 
-/* The functions that the host calls. */
+/* The exported functions, which the host calls. */
 
 LiteRtStatus LiteRtCreateCompilerPlugin(
     const LiteRtCompilerContext* context, LiteRtCompilerPlugin* plugin, LiteRtEnvironmentOptions env,
@@ -131,7 +133,7 @@ LiteRtStatus LiteRtCompilerPluginCompile(
 #define LiteRtCompilerPluginPartition LiteRtNpuYourPartition
 #define LiteRtCompilerPluginCompile LiteRtNpuYourCompile
 
-/* The guide's functions; the context answers those that it has slots for. */
+/* The guide's free functions, most of which call slots of the context. */
 
 static inline LiteRtStatus LiteRtGetCustomCode(LiteRtOp op, const char** code) {
   LITERT_NPU_CHECK(LiteRtNpuContext() != NULL);
@@ -165,7 +167,7 @@ static inline LiteRtStatus LiteRtNpuGetCustomOpInfo(
   return LiteRtNpuFindOptionFunctions().get(compiler_options, index, op_name, asset_path);
 }
 
-/* Not linked: releases that lack them would not load the plugin. */
+/* Looked up at run time: releases without these functions would not load a plugin that links them. */
 #define LiteRtGetOpaqueOptions LiteRtNpuGetOpaqueOptions
 #define LiteRtFindCompilerOptions LiteRtNpuFindCompilerOptions
 #define LiteRtGetCompilerOptionsNumCustomOpInfo LiteRtNpuGetNumCustomOpInfo
@@ -176,7 +178,7 @@ static inline LiteRtStatus LiteRtNpuGetCustomOpInfo(
 
 namespace litert {
 
-/* An op of the subgraph that the plugin is asked about. */
+/* An op of the subgraph that the host passed to the plugin. */
 class Op {
  public:
   explicit Op(LiteRtOp op) : op_(op) {}
@@ -191,7 +193,7 @@ class Op {
   LiteRtOp op_;
 };
 
-/* `for (const auto& op : litert::Subgraph(subgraph).Ops())` are its ops, in their order. */
+/* A subgraph: `for (const auto& op : litert::Subgraph(subgraph).Ops())` iterates over its ops in their order. */
 class Subgraph {
  public:
   explicit Subgraph(LiteRtSubgraph subgraph) : subgraph_(subgraph) {}

@@ -1,20 +1,20 @@
-/* The slots of dispatch.h for buffers, where the NPU reads and writes host memory, and for metrics that are counters;
- * and the locks around a run. Optional. It stands on buffer_table.h, ports.h and counters.h.
+/* Defines the slots of dispatch.h for buffers in host memory and for metrics that are counters, and locks the buffers
+ * during a run. This header is optional. It includes buffer_table.h, ports.h and counters.h.
  *
- * The slots find what they need at the beginning of your contexts:
+ * The slots need these structs at the beginning of your contexts:
  *
- *   struct LiteRtDispatchDeviceContextT {
+ * struct LiteRtDispatchDeviceContextT {
  *     LiteRtNpuDevice base;
  *     ...
- *   };
- *   struct LiteRtDispatchInvocationContextT {
+ * }; struct LiteRtDispatchInvocationContextT {
  *     LiteRtNpuCall base;
  *     LiteRtNpuPort ports[3];
  *     ...
- *   };
+ * };
  *
- * Both are yours to allocate, as zeros, and to free; in C++ without bases and virtual functions. The thread rules are
- * those of the contexts, `[invoke.threads]`: a run reads the ports alone, while buffers come to the device and go. */
+ * You allocate both contexts as zeros, and free them; in C++ they have no base classes and no virtual functions. The
+ * rule `[invoke.threads]` says which threads may use the contexts: the host may register and unregister buffers during
+ * a run, which only reads the ports. */
 #ifndef LITERT_NPU_SUPPORT_HOST_MEMORY_H_
 #define LITERT_NPU_SUPPORT_HOST_MEMORY_H_
 
@@ -28,22 +28,24 @@
 extern "C" {
 #endif
 
-/* What a device context begins with. Set `runtime`; LiteRtNpuFreeBufferTable(&base.buffers) before you free it. */
+/* The beginning of a device context. Set `runtime`, and call LiteRtNpuFreeBufferTable(&base.buffers) before you free
+ * the context. */
 typedef struct LiteRtNpuDevice {
-  const LiteRtRuntimeContext* runtime; /* the host's, as long as the process */
+  const LiteRtRuntimeContext* runtime; /* belongs to the host, and lives as long as the process */
   LiteRtNpuBufferTable buffers;
 } LiteRtNpuDevice;
 
-/* What an invocation context begins with. Set it by LiteRtNpuInitCall; nothing of it is to be freed. */
+/* The beginning of an invocation context. LiteRtNpuInitCall sets its members, none of which you must free. */
 typedef struct LiteRtNpuCall {
   LiteRtNpuDevice* device;
-  LiteRtNpuPort* ports; /* yours: the inputs, then the outputs */
+  LiteRtNpuPort* ports; /* your array: the inputs, then the outputs */
   int num_inputs;
   int num_outputs;
   LiteRtNpuCounters metrics;
 } LiteRtNpuCall;
 
-/* Sets a call that is all zeros. Ports and counters live as long as it; the ports' sizes are for you to set. */
+/* Sets the members of a call that is all zeros. The ports and counters must live as long as the call. Set the sizes of
+ * the ports yourself. */
 static inline void LiteRtNpuInitCall(
     LiteRtNpuCall* call, LiteRtNpuDevice* device, LiteRtNpuPort* ports, int num_inputs, int num_outputs,
     LiteRtNpuCounter* counters, int num_counters) {
@@ -57,7 +59,8 @@ static inline void LiteRtNpuInitCall(
     ports[i].mode = i < num_inputs ? kLiteRtTensorBufferLockModeRead : kLiteRtTensorBufferLockModeWrite;
 }
 
-/* Locks all buffers: between this and LiteRtNpuEndRun each port has its memory. A failure leaves nothing locked. */
+/* Locks all buffers: until LiteRtNpuEndRun, each port has the address of its memory. After a failure, no buffer is
+ * locked. */
 static inline LiteRtStatus LiteRtNpuBeginRun(LiteRtNpuCall* call) {
   return LiteRtNpuLockPorts(call->device->runtime, call->ports, call->num_inputs + call->num_outputs);
 }
@@ -66,7 +69,7 @@ static inline LiteRtStatus LiteRtNpuEndRun(LiteRtNpuCall* call) {
   return LiteRtNpuUnlockPorts(call->device->runtime, call->ports, call->num_inputs + call->num_outputs);
 }
 
-/* The port of an input or an output; NULL if there is none, or no context. */
+/* Returns the port of an input or output; NULL if the context is NULL, or if there is no such port. */
 static inline LiteRtNpuPort* LiteRtNpuFindInput(LiteRtDispatchInvocationContext context, int index) {
   LiteRtNpuCall* call = (LiteRtNpuCall*)context;
   return call != NULL && index >= 0 && index < call->num_inputs ? &call->ports[index] : NULL;
@@ -77,7 +80,7 @@ static inline LiteRtNpuPort* LiteRtNpuFindOutput(LiteRtDispatchInvocationContext
   return call != NULL && index >= 0 && index < call->num_outputs ? &call->ports[call->num_inputs + index] : NULL;
 }
 
-/* The slots. */
+/* The slots for your table. */
 
 static inline LiteRtStatus LiteRtNpuRegisterTensorBuffer(
     LiteRtDispatchDeviceContext device, LiteRtTensorBuffer buffer, LiteRtTensorBufferHandle* handle) {
@@ -91,7 +94,7 @@ static inline LiteRtStatus LiteRtNpuUnregisterTensorBuffer(
   return LiteRtNpuRemoveBuffer(&((LiteRtNpuDevice*)device)->buffers, handle);
 }
 
-/* Host memory of the port's size, its rows in order. */
+/* Requires host memory of the port's size, in row order. */
 static inline LiteRtStatus LiteRtNpuRequire(
     LiteRtDispatchInvocationContext context, const LiteRtNpuPort* port, const LiteRtRankedTensorType* type,
     LiteRtTensorBufferRequirements* requirements) {
@@ -159,8 +162,8 @@ static inline LiteRtStatus LiteRtNpuStopMetricsCollection(
   return LiteRtNpuStopCounters(&((LiteRtNpuCall*)context)->metrics, metrics);
 }
 
-/* Within the braces of a LiteRtDispatchInterface, in C. In C++ set these slots by assignment: C++17
- * has no names there, C++20 wants them in another order. */
+/* Put this within the braces of a LiteRtDispatchInterface, in C. In C++, set these slots by assignment: C++17 has no
+ * initializers with names, and C++20 requires another order. */
 #define LITERT_NPU_HOST_MEMORY_SLOTS                            \
   .register_tensor_buffer = LiteRtNpuRegisterTensorBuffer,      \
   .unregister_tensor_buffer = LiteRtNpuUnregisterTensorBuffer,  \

@@ -16,7 +16,7 @@ extern "C" {
 
 typedef struct LiteRtNpuOpInfo {
   LiteRtOpCode code;
-  const char* custom_code; /* of a custom op; "" of others */
+  const char* custom_code; /* "" if the op is not a custom op */
   LiteRtParamIndex num_inputs;
   LiteRtParamIndex num_outputs;
 } LiteRtNpuOpInfo;
@@ -24,8 +24,8 @@ typedef struct LiteRtNpuOpInfo {
 typedef struct LiteRtNpuTensorInfo {
   LiteRtRankedTensorType type; /* each dimension is at least 1 */
   uint32_t num_elements;       /* up to INT32_MAX */
-  const void* data;            /* of a constant, in `data_size` bytes */
-  size_t data_size;            /* 0 for what is an input or computed */
+  const void* data;            /* the data of a constant, `data_size` bytes */
+  size_t data_size;            /* 0 if the tensor is not constant */
 } LiteRtNpuTensorInfo;
 
 static inline LiteRtStatus LiteRtNpuReadOp(const LiteRtCompilerContext* context, LiteRtOp op, LiteRtNpuOpInfo* info) {

@@ -1,8 +1,8 @@
-/* The inputs and outputs of a function, with the buffer that is attached to each, and its memory during a run. This
- * header is optional.
+/* Defines ports: a port is an input or output of a function, with its attached buffer, and with the address of the
+ * buffer's memory during a run. This header is optional.
  *
- * Ports are your own array. The array lives as long as its invocation context, and one thread at a time uses it, like
- * the context. The functions allocate nothing. */
+ * Ports are your own array. The array must live as long as its invocation context, and only one thread at a time may
+ * use it. The functions allocate nothing. */
 #ifndef LITERT_NPU_SUPPORT_PORTS_H_
 #define LITERT_NPU_SUPPORT_PORTS_H_
 
@@ -14,18 +14,18 @@
 extern "C" {
 #endif
 
-/* Set `mode` and `size`; all other members begin as zeros. */
+/* Set `mode` and `size`; all other members must be zeros at first. */
 typedef struct LiteRtNpuPort {
   LiteRtTensorBufferLockMode mode; /* Read for an input, Write for an output */
-  size_t size;                     /* in bytes, of the tensor: what a buffer must have at least */
-  LiteRtTensorBuffer buffer;       /* the host's; NULL while none is attached */
-  LiteRtTensorBufferHandle handle; /* of the buffer */
-  void* memory;                    /* of the buffer; NULL but between lock and unlock */
-  bool is_locked;                  /* by this port: ports of one buffer share a lock */
+  size_t size;                     /* size of the tensor in bytes, which is the least size of a buffer */
+  LiteRtTensorBuffer buffer;       /* belongs to the host; NULL if no buffer is attached */
+  LiteRtTensorBufferHandle handle; /* handle of the buffer */
+  void* memory;                    /* address of the locked buffer; NULL if it is not locked */
+  bool is_locked;                  /* whether this port holds the lock, which all ports of a buffer share */
 } LiteRtNpuPort;
 
-/* Attaches a buffer in place of the previous buffer. A buffer that is not in the table, or is too small, is refused and
- * changes nothing. */
+/* Attaches a buffer in place of the previous buffer. If the buffer is not in the table, or is too small, the function
+ * returns a failure and changes nothing. */
 static inline LiteRtStatus LiteRtNpuAttach(
     LiteRtNpuPort* port, const LiteRtRuntimeContext* runtime, const LiteRtNpuBufferTable* table,
     LiteRtTensorBufferHandle handle) {
@@ -39,7 +39,7 @@ static inline LiteRtStatus LiteRtNpuAttach(
   return kLiteRtStatusOk;
 }
 
-/* Detaches a buffer, if it is the buffer that is attached. */
+/* Detaches a buffer from a port, if this buffer is attached to the port. */
 static inline void LiteRtNpuDetach(LiteRtNpuPort* port, LiteRtTensorBufferHandle handle) {
   if (port->handle == handle) port->buffer = NULL;
 }
@@ -58,7 +58,8 @@ static inline LiteRtStatus LiteRtNpuUnlockPorts(const LiteRtRuntimeContext* runt
   return status;
 }
 
-/* Locks the buffer of one port for all modes that its ports need, unless a previous port has locked the buffer. */
+/* Locks the buffer of a port in the mode that all ports of this buffer need together, unless a previous port has locked
+ * the buffer. */
 static inline LiteRtStatus LiteRtNpuLockPort(
     const LiteRtRuntimeContext* runtime, LiteRtNpuPort* ports, int number, int index) {
   LiteRtNpuPort* port = &ports[index];

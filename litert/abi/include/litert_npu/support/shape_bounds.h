@@ -37,7 +37,7 @@ static inline bool LiteRtNpuFindShapeBound(
       largest[rank] = (int32_t)size;
       at = end;
     }
-    if (rank == layout->rank && (*at == '\n' || *at == 0)) return true; /* or the name is the beginning of another */
+    if (rank == layout->rank && (*at == '\n' || *at == 0)) return true; /* otherwise the name begins a longer name */
   }
   return false;
 }
