@@ -1,6 +1,7 @@
-"""The runtime: loads and runs models, compiled for an NPU or not.
+"""The runtime, which loads and runs models, compiled for an NPU or not.
 
-Each name is imported at its first use, so that a program loads only the modules that it uses.
+Each public name of the package is imported at its first use, so that a program loads only the modules that it
+uses.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Backend of stock LiteRT's Python compile flow. Importing the module registers this project's compiler there.
+"""A backend for stock LiteRT's Python compile flow.
+
+Importing `litert.aot` registers this project's compiler with stock LiteRT.
 
 ```python
 import litert.aot
@@ -9,10 +11,10 @@ infos = [litert.CustomOpInfo("Sinh", "Sinh.cl")]
 result = aot_compile.aot_compile("model.tflite", target=target, custom_op_infos=infos)
 ```
 
-Beside the target, `aot_compile` and `CompilationConfig` accept the fields of `ApplyOptions` and `CompilerOptions`
-by name (`custom_op_infos`, `require_npu`, `max_partitions`, ...), and vendors' options by the names of their
-flags (`reference_ops="all"`). Without a target, stock LiteRT compiles for each registered backend: this backend
-compiles for each SoC model of each installed vendor.
+In addition to the target, `aot_compile` and `CompilationConfig` accept the fields of `ApplyOptions` and
+`CompilerOptions` by name (`custom_op_infos`, `require_npu`, `max_partitions`, ...), and vendors' options by the
+names of their flags (`reference_ops="all"`). Without a target, stock LiteRT compiles for each registered backend:
+this backend compiles for each SoC model of each installed vendor.
 """
 
 from __future__ import annotations
@@ -56,12 +58,12 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, repr=False)
 class Target(aot_types.Target):  # type: ignore[misc]  # stock LiteRT's classes have no types
-    """The NPUs that stock LiteRT's `aot_compile` compiles a model for.
+    """The NPUs for which stock LiteRT's `aot_compile` compiles a model.
 
     Attributes:
       soc_manufacturer: Vendor of the NPU; "" for each installed vendor.
       soc_model: SoC model; "" for each SoC model of the vendor.
-      libs: Folders with plugins, searched beside the installed plugins.
+      libs: Folders with compiler plugins, searched in addition to the installed plugins.
     """
 
     soc_manufacturer: str = ""
@@ -69,7 +71,7 @@ class Target(aot_types.Target):  # type: ignore[misc]  # stock LiteRT's classes 
     libs: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Returns the text from which stock LiteRT makes the name of the output."""
+        """Returns the text that stock LiteRT puts into the name of the output file."""
         return "_".join(filter(None, [self.soc_manufacturer, self.soc_model]))
 
     @classmethod
@@ -82,7 +84,7 @@ class Target(aot_types.Target):  # type: ignore[misc]  # stock LiteRT's classes 
 
 @import_vendor.register_backend
 class LiteRtNpuBackend(aot_types.Backend):  # type: ignore[misc]
-    """The compiler of `apply_plugin`, for one target, or for several until `specialize` divides them."""
+    """The compiler of `apply_plugin` as a backend of stock LiteRT, for one target, or for several targets."""
 
     @classmethod
     def create(cls, config: MutableMapping[str, Any]) -> LiteRtNpuBackend:
@@ -132,10 +134,10 @@ class LiteRtNpuBackend(aot_types.Backend):  # type: ignore[misc]
     def call_component(
         self, input_model: aot_types.Model, output_model: aot_types.Model, component: Any
     ) -> None:
-        """Does one step of stock LiteRT's compile flow.
+        """Runs one step of stock LiteRT's compile flow.
 
         Raises:
-          ValueError: The compiler's error, as a type that stock LiteRT's flow expects.
+          ValueError: The compiler's error, converted to a type that stock LiteRT's compile flow expects.
           NotImplementedError: If the step is unknown, for example from a later version of stock LiteRT.
         """
         if isinstance(component, components.ApplyPluginT):
@@ -189,8 +191,8 @@ class LiteRtNpuBackend(aot_types.Backend):  # type: ignore[misc]
                     Status.INVALID_TOOL_CONFIG,
                     f"unknown option '{name}'",
                     f"compiling for {self.target_id}",
-                    f"The options are {', '.join([*_OF_HOST, *_OF_COMPILER])}, and those of vendor "
-                    f"'{self.soc_manufacturer}', which begin with its name.",
+                    f"The options are {', '.join([*_OF_HOST, *_OF_COMPILER])}, and the options of "
+                    f"vendor '{self.soc_manufacturer}', which begin with the vendor's name.",
                 )
         target = self.target
         return ApplyOptions(
@@ -204,7 +206,7 @@ class LiteRtNpuBackend(aot_types.Backend):  # type: ignore[misc]
 
 
 def _is_of_another(option: str) -> bool:
-    """Returns whether an option is for another backend: `aot_compile` gives every backend all options."""
+    """Returns whether an option is for another backend: `aot_compile` passes all options to every backend."""
     registry: Mapping[str, object] = import_vendor._VENDOR_REGISTRY
     vendors = [*registry, *find_entry_points(COMPILER_PLUGINS)]
     return any(is_option_of(vendor, option) for vendor in vendors)

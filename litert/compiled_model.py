@@ -1,11 +1,11 @@
-"""Loads models and runs them; names are those of `ai_edge_litert.compiled_model`.
+"""Loads and runs models, with the class and method names of `ai_edge_litert.compiled_model`.
 
-A program for that package runs with this one when its imports are changed. This package adds `run` on arrays by
-name, asynchronous runs, buffers over any memory of the caller, and metrics of each NPU call. Errors are
-`LiteRtError`, a `RuntimeError` like the errors of stock LiteRT, or `ValueError` where stock LiteRT raises one.
+A program written for `ai_edge_litert` runs with this package after its imports are changed. This package adds runs
+on arrays by name (`run`), asynchronous runs, buffers that use the caller's memory, and metrics of each NPU call.
+Methods raise `LiteRtError`, a subclass of `RuntimeError`, or `ValueError` where stock LiteRT raises `ValueError`.
 
-Several threads may use one model: its runs follow each other. For parallel runs, load the model once for each
-thread.
+Several threads may use one model, which runs their calls one after the other. For parallel runs, load the model
+once for each thread.
 """
 
 from __future__ import annotations
@@ -56,10 +56,13 @@ _LOG = logging.getLogger(__name__)
 
 
 class CompiledModel:
-    """A loaded model that a program runs. It is a context manager that closes the model."""
+    """A loaded model, ready to run.
+
+    Used as a context manager, the model is closed at the end of the `with` block.
+    """
 
     def __init__(self, model: LoadedModel, environment: Environment) -> None:
-        """Stores a loaded model. Programs call `from_file` or `from_buffer` instead."""
+        """Stores a loaded model. Programs call `from_file` or `from_buffer` instead of this constructor."""
         self._loaded: LoadedModel | None = model
         self._environment = environment
         self._worker = Worker("litert")
@@ -73,22 +76,24 @@ class CompiledModel:
         environment: Environment | None = None,
         options: Options | None = None,
     ) -> CompiledModel:
-        """Loads a model from a file, and compiles the model if it may run on an NPU and is not compiled.
+        """Loads a model from a file.
 
-        A large file is mapped, not read.
+        If the model is not compiled and the NPU is allowed, the model is compiled first.
+
+        A large file is memory-mapped instead of read.
 
         Args:
           model_path: Path of the model file.
           hardware_accel: Hardware that may run the model; the CPU by default.
-          environment: Folders of compiler plugins and dispatch tables, and the folder that keeps models compiled
+          environment: Folders of compiler plugins and dispatch tables, and the folder that caches models compiled
             at load.
-          options: Options of the model, in place of `hardware_accel`.
+          options: Options of the model, which replace `hardware_accel`.
 
         Raises:
           ValueError: If both `hardware_accel` and `options` are given, or the environment is closed.
           LiteRtError: The error in the file; NOT_FOUND, if the vendor of a compiled file has no dispatch table;
-            COMPILATION, if the options allow the NPU alone and ops remain on the CPU; the compiler's error, if the
-            options ask for a vendor, assets, layers, shape bounds or compiler options.
+            COMPILATION, if the options allow only the NPU and the NPU does not take all ops; the compiler's error,
+            if the options set a vendor, assets, layers, shape bounds or compiler options.
         """
         return cls._load(os.fsdecode(model_path), hardware_accel, environment, options)
 
@@ -100,7 +105,10 @@ class CompiledModel:
         environment: Environment | None = None,
         options: Options | None = None,
     ) -> CompiledModel:
-        """Loads a model from bytes, which the model keeps. Same as `from_file` otherwise."""
+        """Loads a model from bytes, and keeps a reference to these bytes.
+
+        Apart from the source of the model, the method is the same as `from_file`.
+        """
         if not isinstance(model_data, bytes):
             raise TypeError(f"model_data is {type(model_data).__name__}, not bytes")
         return cls._load(model_data, hardware_accel, environment, options)
@@ -109,7 +117,7 @@ class CompiledModel:
     def from_open_file(
         cls, file: MappedFile, environment: Environment, options: Options
     ) -> CompiledModel:
-        """Loads a model from an open file, which may have lost its name. The model closes the file."""
+        """Loads a model from an open file, which may have no path any more. The model closes the file."""
         return cls._load(file, None, environment, options)
 
     @classmethod
@@ -132,7 +140,7 @@ class CompiledModel:
 
     @property
     def environment(self) -> Environment:
-        """The environment that the model was loaded in."""
+        """The environment in which the model was loaded."""
         return self._environment
 
     def close(self) -> None:
@@ -172,7 +180,7 @@ class CompiledModel:
         return {"key": signature.key, **_names(signature)}
 
     def get_num_signatures(self) -> int:
-        """Returns the number of signatures. A model without signatures has one: its main graph."""
+        """Returns the number of signatures. A model without signatures counts its main graph as one signature."""
         return len(self._model.signatures)
 
     def get_signature_index(self, key: str) -> int:
@@ -181,7 +189,7 @@ class CompiledModel:
         return keys.index(key) if key in keys else -1
 
     def get_input_tensor_details(self, signature_key: str) -> dict[str, dict[str, Any]]:
-        """Returns the present `name`, `index`, `dtype` and `shape` of each input, by input name.
+        """Returns the current `name`, `index`, `dtype` and `shape` of each input, by input name.
 
         Raises:
           LiteRtError: NOT_FOUND, if no signature has this key.
@@ -190,13 +198,13 @@ class CompiledModel:
         return self._details(signature, signature.inputs)
 
     def get_output_tensor_details(self, signature_key: str) -> dict[str, dict[str, Any]]:
-        """Returns the present `name`, `index`, `dtype` and `shape` of each output, by output name.
+        """Returns the current `name`, `index`, `dtype` and `shape` of each output, by output name.
 
-        A dimension that only a run determines is -1 until the first run after a resize. Then the dimension has the
-        size of the last run.
+        A dimension whose size is known only at run time is -1 until the first run after a resize. From then on,
+        the dimension has its size in the last run.
 
         Raises:
-          LiteRtError: NOT_FOUND, if no signature has this key; or the error in the shapes after a resize.
+          LiteRtError: NOT_FOUND, if no signature has this key; or the error from shape inference after a resize.
         """
         signature = self._named(signature_key)
         return self._details(signature, signature.outputs)
@@ -207,8 +215,8 @@ class CompiledModel:
         """Returns the `buffer_size` of an input in bytes, and its `supported_types` of memory (1: host memory).
 
         Raises:
-          LiteRtError: INDEX_OOB, if the model has no such signature or input; or the error in the shapes after a
-            resize.
+          LiteRtError: INDEX_OOB, if the model has no such signature or input; or the error from shape inference
+            after a resize.
         """
         signature = self._at(signature_index)
         return self._requirements(signature, _item(signature.inputs, input_index, "input"))
@@ -218,21 +226,21 @@ class CompiledModel:
     ) -> dict[str, Any]:
         """Returns the `buffer_size` of an output in bytes, and its `supported_types` of memory (1: host memory).
 
-        If only a run determines the shape, the size is enough for the largest shape.
+        If the shape is known only at run time, the size is enough for the largest possible shape.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if only a run determines the shape, the shape has no bound and no run has ended
-            yet; otherwise the errors of `get_input_buffer_requirements`.
+          LiteRtError: UNSUPPORTED, if the shape has no upper bound and is unknown until the first run has ended;
+            otherwise the errors of `get_input_buffer_requirements`.
         """
         signature = self._at(signature_index)
         return self._requirements(signature, _item(signature.outputs, output_index, "output"))
 
     def is_fully_accelerated(self) -> bool:
-        """Returns whether an NPU call or XNNPACK runs each op of the model."""
+        """Returns whether every op of the model is run by an NPU call or by XNNPACK."""
         return self._model.is_fully_delegated
 
     def create_input_buffer_by_name(self, signature_key: str, input_name: str) -> TensorBuffer:
-        """Creates a buffer for one input, whose memory the kernels use without a copy.
+        """Creates a buffer for one input. Kernels use the buffer's memory without a copy.
 
         Raises:
           LiteRtError: NOT_FOUND, if the model has no such signature or input.
@@ -241,15 +249,19 @@ class CompiledModel:
         return self._allocate(signature, [signature.find("input", input_name)])[0]
 
     def create_output_buffer_by_name(self, signature_key: str, output_name: str) -> TensorBuffer:
-        """Creates a buffer for one output. Same as `create_input_buffer_by_name` otherwise."""
+        """Creates a buffer for one output.
+
+        The arguments and errors are the same as in `create_input_buffer_by_name`.
+        """
         signature = self._named(signature_key)
         return self._allocate(signature, [signature.find("output", output_name)])[0]
 
     def create_input_buffers(self, signature_index: int) -> list[TensorBuffer]:
-        """Creates a buffer for each input of a signature, with the input's present shape.
+        """Creates a buffer for each input of a signature, with the input's current shape.
 
         Raises:
-          LiteRtError: INDEX_OOB, if the model has no such signature; or the error in the shapes after a resize.
+          LiteRtError: INDEX_OOB, if the model has no such signature; or the error from shape inference after a
+            resize.
         """
         signature = self._at(signature_index)
         return self._allocate(signature, signature.inputs)
@@ -257,8 +269,8 @@ class CompiledModel:
     def create_output_buffers(self, signature_index: int) -> list[TensorBuffer]:
         """Creates a buffer for each output of a signature, with the size from `get_output_buffer_requirements`.
 
-        If only a run determines the shape of an output, the buffer has the largest shape until a run gives the
-        buffer the shape of its output.
+        If the shape of an output is known only at run time, the buffer has the largest possible shape until a run
+        sets the buffer's shape to the shape of its output.
         """
         signature = self._at(signature_index)
         return self._allocate(signature, signature.outputs)
@@ -270,13 +282,13 @@ class CompiledModel:
         signature_index: int = 0,
         strict: bool = True,
     ) -> None:
-        """Gives an input another shape. Buffers that exist already keep the former shape.
+        """Changes the shape of an input. Buffers that exist already keep the former shape.
 
         Args:
           input_index: Index of the input in the signature.
           dims: The new shape.
           signature_index: Index of the signature.
-          strict: Whether only the dimensions that the model leaves open may change.
+          strict: Whether only the dynamic dimensions of the model's input may change.
 
         Raises:
           LiteRtError: INDEX_OOB, if the model has no such signature or input; INVALID_ARGUMENT, if the input
@@ -291,7 +303,9 @@ class CompiledModel:
     def resize_input_tensor_by_name(
         self, signature_key: str, input_name: str, dims: Sequence[int], strict: bool = True
     ) -> None:
-        """Gives an input, found by its name, another shape. Same as `resize_input_tensor` otherwise.
+        """Changes the shape of the input with this name.
+
+        The other arguments and the errors are the same as in `resize_input_tensor`.
 
         Raises:
           ValueError: If the model has no such signature or input, as in stock LiteRT.
@@ -310,14 +324,16 @@ class CompiledModel:
         input_buffers: Sequence[TensorBuffer],
         output_buffers: Sequence[TensorBuffer],
     ) -> None:
-        """Runs a signature on buffers, which are in the order of its inputs and outputs.
+        """Runs a signature on buffers, given in the order of the signature's inputs and outputs.
 
-        An input buffer with another shape resizes the model's input, if the model leaves these dimensions open.
+        If an input buffer has another shape than the model's input, the input is resized, provided that the
+        dimensions that differ are dynamic.
 
         Raises:
           ValueError: If a buffer is destroyed.
           LiteRtError: INDEX_OOB, if the model has no such signature; INVALID_ARGUMENT, if a buffer has the wrong
-            type, shape or size; the vendor's error; RUNTIME_FAILURE, if the run fails. The model can run again.
+            type, shape or size; the vendor's error; RUNTIME_FAILURE, if the run fails. After an error, the model
+            can run again.
         """
         model = self._model
         inputs = [buffer.lend_input() for buffer in input_buffers]
@@ -330,7 +346,7 @@ class CompiledModel:
         input_map: Mapping[str, TensorBuffer],
         output_map: Mapping[str, TensorBuffer],
     ) -> None:
-        """Runs a signature on buffers by name.
+        """Runs a signature on buffers, given by the names of inputs and outputs.
 
         An input without a buffer in `input_map` keeps the buffer of the last run, as in stock LiteRT.
 
@@ -359,15 +375,15 @@ class CompiledModel:
     def run(
         self, inputs: Mapping[str, Any], signature: str | None = None
     ) -> dict[str, np.ndarray[Any, Any]]:
-        """Runs a signature on arrays, and copies inputs and outputs. `run_by_index` needs no copies.
+        """Runs a signature on arrays, and copies all inputs and outputs. `run_by_index` does not copy.
 
         Args:
-          inputs: Arrays of the model's element types, or values that NumPy converts to arrays, by input name.
-            Shapes may differ from the model's in dimensions that the model leaves open.
+          inputs: Input arrays by name, with the model's element types; or values that NumPy converts to arrays.
+            The shapes of arrays may differ from the model's shapes in dynamic dimensions.
           signature: Key of the signature; the first signature by default.
 
         Returns:
-          New arrays by output name. The caller owns the arrays.
+          Output arrays by name, newly allocated; the caller owns them.
 
         Raises:
           LiteRtError: NOT_FOUND, if the signature or an input name is unknown; MISSING_INPUT_TENSOR, if an input
@@ -384,7 +400,7 @@ class CompiledModel:
     def run_async(
         self, inputs: Mapping[str, Any], signature: str | None = None
     ) -> Future[dict[str, np.ndarray[Any, Any]]]:
-        """Starts `run` in a thread of the model. The arrays must not change until the run has ended."""
+        """Starts `run` in a worker thread. The arrays must not change until the run has ended."""
         self._model  # noqa: B018 (raises if the model is closed)
         return self._worker.submit(lambda: self.run(inputs, signature))
 
@@ -396,15 +412,17 @@ class CompiledModel:
     ) -> Event:
         """Starts a run without waiting for its end.
 
-        If NPU calls are the whole model, the vendor's driver does the run; otherwise a thread of the model does.
-        Reading or writing an output buffer waits for the run, and so does another run on the buffer.
+        If the whole model consists of NPU calls, the vendor's driver does the run; otherwise a worker thread does.
+        Reading or writing an output buffer waits for the end of the run; another run on the same buffer waits,
+        too.
 
         Returns:
-          An event that happens at the end of the whole run. Each output buffer has an event, too.
+          An event that is signalled at the end of the whole run. Each output buffer has its own event, too.
 
         Raises:
-          ValueError: Same as for `run_by_index`.
-          LiteRtError: The errors of `run_by_index` that are found before the start. The events raise later errors.
+          ValueError: If a buffer is destroyed.
+          LiteRtError: The errors of `run_by_index` that are found before the run starts. Errors during the run are
+            raised by the events.
         """
         model, signature = self._model, self._at(signature_index)
         outputs = [buffer.lend_output() for buffer in output_buffers]
@@ -432,24 +450,25 @@ class CompiledModel:
         return event
 
     def start_metrics_collection(self, detail_level: int = 1, warm_up: int = 0) -> None:
-        """Starts to measure runs and their NPU calls, except asynchronous runs by the vendor's driver.
+        """Starts to measure runs and NPU calls, except asynchronous runs that the vendor's driver does.
 
         Args:
-          detail_level: Detail of the measurements, also of the vendor's own. A higher level is finer and may slow
-            down runs. From level 2 on, each op is measured; the ops that XNNPACK runs count as one op, unless
-            `Options.enable_profiling` is set.
-          warm_up: Number of runs that are not counted. During the first run, a vendor may prepare to measure.
+          detail_level: Level of detail of all measurements, including the vendor's own measurements. A higher
+            level measures more, and may slow down runs. From level 2 on, each op is measured; all ops that XNNPACK
+            runs count as one op, unless `Options.enable_profiling` is set.
+          warm_up: Number of first runs that are not measured. A vendor may use the first run to prepare its
+            measurements.
 
         Raises:
-          LiteRtError: ALREADY_EXISTS, if the collection has started already; or the vendor's error.
+          LiteRtError: ALREADY_EXISTS, if metrics are being collected already; or the vendor's error.
         """
         self._model.start_metrics(detail_level, warm_up)
 
     def stop_metrics_collection(self) -> RunMetrics:
-        """Ends the collection, and returns the measurements since its start.
+        """Ends the collection of metrics, and returns all measurements since its start.
 
         Raises:
-          LiteRtError: NOT_FOUND, if no collection has started; or the vendor's error.
+          LiteRtError: NOT_FOUND, if no metrics are being collected; or the vendor's error.
         """
         return self._model.stop_metrics()
 

@@ -1,4 +1,4 @@
-"""Kernels that the CPU runs; the names and numbers are those of `ai_edge_litert`."""
+"""The kind of kernels that the CPU runs, with the names and numbers of `ai_edge_litert`."""
 
 from enum import IntEnum
 
@@ -7,8 +7,8 @@ class CpuKernelMode(IntEnum):
     """The kind of kernels that the CPU runs (LiteRT's `LiteRtCpuKernelMode`).
 
     Attributes:
-      DELEGATE: XNNPACK's kernels, and builtin kernels for ops that XNNPACK does not support.
-      XNNPACK: Older name of DELEGATE.
+      DELEGATE: XNNPACK's kernels, and TensorFlow Lite's builtin kernels for ops that XNNPACK does not support.
+      XNNPACK: An older name of DELEGATE.
       REFERENCE: Slow kernels in plain C++.
       BUILTIN: TensorFlow Lite's optimized kernels.
     """

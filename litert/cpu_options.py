@@ -1,4 +1,4 @@
-"""Options for the CPU's part of a model; the fields are those of `ai_edge_litert.cpu_options`."""
+"""Options for the ops that run on the CPU, with the field names of `ai_edge_litert.cpu_options`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class CpuOptions:
     """Options for the ops that the CPU runs.
 
     Attributes:
-      num_threads: Number of CPU threads of one run; 0 for one thread.
+      num_threads: Number of CPU threads that one run uses; 0 for one thread.
       kernel_mode: Kind of kernels; None for DELEGATE.
       enable_ynnpack: Ignored: stock LiteRT's interpreter has no YNNPACK and uses XNNPACK.
       xnnpack_flags: Ignored with a warning: XNNPACK runs with stock LiteRT's flags.

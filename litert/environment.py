@@ -1,4 +1,4 @@
-"""Folders of vendors' code, which models share; the names are those of `ai_edge_litert.environment`."""
+"""Folders of vendors' code that models share, with the names of `ai_edge_litert.environment`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ __all__ = ["Environment", "EnvironmentOptions"]
 
 
 class Environment:
-    """Paths that models share. A context manager: after its end, no model can be loaded in the environment."""
+    """Paths that models share.
+
+    Used as a context manager, the environment is closed at the end of the `with` block, and can then load no
+    model.
+    """
 
     def __init__(self, options: EnvironmentOptions) -> None:
-        """Stores the paths. Programs call `create` instead."""
+        """Stores the paths. Programs call `create` instead of this constructor."""
         self._options = options
         self._is_open = True
 
@@ -31,11 +35,13 @@ class Environment:
         """Creates an environment.
 
         Args:
-          options: All paths together, or the runtime path alone.
-          runtime_path: Path that programs for stock LiteRT set. Nothing is loaded from this path.
-          compiler_plugin_path: Folder of compiler plugins, searched beside the installed plugins.
-          dispatch_library_path: Folder of dispatch tables and libraries, searched beside the installed ones.
-          compiler_cache_dir: Folder that keeps the models compiled at load. The folder is created if it does not
+          options: All paths as `EnvironmentOptions`, or only the runtime path as a string.
+          runtime_path: Path of stock LiteRT's runtime library, which programs for stock LiteRT set. The runtime
+            path is ignored.
+          compiler_plugin_path: Folder of compiler plugins, searched in addition to the installed plugins.
+          dispatch_library_path: Folder of dispatch tables and libraries, searched in addition to the installed
+            tables and libraries.
+          compiler_cache_dir: Folder that caches the models compiled at load. The folder is created if it does not
             exist.
 
         Raises:
@@ -70,7 +76,7 @@ class Environment:
             raise ValueError("Environment is no longer valid")
 
     def close(self) -> None:
-        """Closes the environment for new models. Loaded models stay usable."""
+        """Closes the environment, so that it loads no more models. Models that are already loaded stay usable."""
         self._is_open = False
 
     def __enter__(self) -> Environment:

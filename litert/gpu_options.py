@@ -1,4 +1,4 @@
-"""Options for a GPU, which this runtime does not use; the fields are those of `ai_edge_litert.gpu_options`."""
+"""Options for a GPU, which this runtime ignores; the field names are those of `ai_edge_litert.gpu_options`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass
 class GpuOptions:
-    """GPU options for programs that set them. The runtime ignores them."""
+    """GPU options, accepted so that programs for stock LiteRT run. The runtime ignores all GPU options."""
 
     enforce_f32: bool = False
     constant_tensor_sharing: bool = False

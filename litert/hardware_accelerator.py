@@ -1,4 +1,4 @@
-"""Hardware that may run a model; the names and numbers are those of `ai_edge_litert`."""
+"""Kinds of hardware that may run a model, with the names and numbers of `ai_edge_litert`."""
 
 from enum import IntFlag
 
@@ -10,8 +10,9 @@ class HardwareAccelerator(IntFlag):
 
     Attributes:
       CPU: The CPU runs the ops that are not in NPU calls.
-      GPU: This runtime uses no GPU. GPU alone is an error; GPU with other hardware is ignored with a warning.
-      NPU: The NPU runs its calls. With NPU alone, every op must be in an NPU call.
+      GPU: This runtime uses no GPU. A GPU as the only hardware is an error; a GPU together with other hardware is
+        ignored with a warning.
+      NPU: The NPU runs the NPU calls of a model. If only the NPU is allowed, every op must be in an NPU call.
     """
 
     CPU = 1

@@ -1,9 +1,9 @@
-"""TensorFlow Lite's `Interpreter` for compiled models; the names are those of `ai_edge_litert.interpreter`.
+"""TensorFlow Lite's `Interpreter` for compiled models, with the names of `ai_edge_litert.interpreter`.
 
-Replaces stock LiteRT's `Interpreter`: a program that imports this module instead also runs NPU models. This class
-derives from
-stock LiteRT's class, and runs the NPU calls of a compiled file on the vendor's device. Errors are those of stock
-LiteRT, but a failing NPU call raises the vendor's `LiteRtError`, which is a `RuntimeError`.
+Replaces stock LiteRT's `Interpreter`: a program that imports `Interpreter` from this module can also run models
+compiled for an NPU. This module's `Interpreter` is a subclass of stock LiteRT's `Interpreter`, and runs the NPU
+calls of a compiled file on the vendor's device. The interpreter raises the same errors as stock LiteRT, but a
+failing NPU call raises the vendor's `LiteRtError`, a subclass of `RuntimeError`.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _KERNEL_MODES = {
     OpResolverType.BUILTIN_REF: CpuKernelMode.REFERENCE,
     OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES: CpuKernelMode.BUILTIN,
 }
-_OWN_REFERENCES = 2  # of the wrapper, and of the call that counts references
-_MAIN = -1  # stock LiteRT's number for the main subgraph with all others
+_OWN_REFERENCES = 2  # references by the wrapper, and by the call that counts references
+_MAIN = -1  # stock LiteRT's number for the main subgraph together with all other subgraphs
 
 
 class Interpreter(stock.Interpreter):  # type: ignore[misc]  # stock LiteRT has no types
     """Runs a model, compiled for an NPU or not, by tensor indices or by signature.
 
-    Stock LiteRT's class defines the methods, their arguments and their errors: `allocate_tensors`,
+    The methods, their arguments and their errors are the same as in stock LiteRT's class: `allocate_tensors`,
     `get_input_details`, `set_tensor`, `invoke`, `get_tensor`, `tensor`, `resize_tensor_input`,
-    `get_signature_runner` and the rest. Only one thread at a time may use an interpreter.
+    `get_signature_runner` and the rest. Only one thread at a time may use an `Interpreter`.
     """
 
     def __init__(
@@ -64,27 +64,29 @@ class Interpreter(stock.Interpreter):  # type: ignore[misc]  # stock LiteRT has 
         environment: Environment | None = None,
         options: Options | None = None,
     ) -> None:
-        """Loads a model. Stock LiteRT's class has all arguments except `environment` and `options`.
+        """Loads a model. Stock LiteRT's `Interpreter` has the same arguments, except `environment` and `options`.
 
         Args:
-          model_path: Path of the model file. A large file is mapped, not read.
-          model_content: Bytes of the model, in place of `model_path`.
-          experimental_delegates: Delegates that `load_delegate` returned. They take ops that the NPU does not run.
+          model_path: Path of the model file. A large file is memory-mapped instead of read.
+          model_content: Bytes of the model, given instead of `model_path`.
+          experimental_delegates: Delegates that `load_delegate` returned. Delegates take only ops that the NPU
+            does not run.
           num_threads: Number of CPU threads; 1 by default.
           experimental_op_resolver_type: Kind of kernels that the CPU runs.
-          experimental_preserve_all_tensors: Whether `get_tensor` also finds intermediate tensors of the CPU's ops.
-          experimental_disable_delegate_clustering: Same as in stock LiteRT.
-          experimental_default_delegate_latest_features: Same as in stock LiteRT.
-          experimental_compress_quantization_zero_points: Same as in stock LiteRT.
-          experimental_disable_delegate_node_fusion: Same as in stock LiteRT.
-          experimental_force_delegate_node_profiling: Same as in stock LiteRT.
-          environment: Environment with the folders of dispatch tables.
-          options: Options of the model and its vendor, in place of `num_threads` and
+          experimental_preserve_all_tensors: Whether `get_tensor` also returns intermediate tensors of the ops on
+            the CPU.
+          experimental_disable_delegate_clustering: Passed on to stock LiteRT's `Interpreter`.
+          experimental_default_delegate_latest_features: Passed on to stock LiteRT's `Interpreter`.
+          experimental_compress_quantization_zero_points: Passed on to stock LiteRT's `Interpreter`.
+          experimental_disable_delegate_node_fusion: Passed on to stock LiteRT's `Interpreter`.
+          experimental_force_delegate_node_profiling: Passed on to stock LiteRT's `Interpreter`.
+          environment: Environment that gives the folders of dispatch tables.
+          options: Options of the model and its vendor, given instead of `num_threads` and
             `experimental_op_resolver_type`.
 
         Raises:
-          ValueError: If the model cannot be loaded, as in stock LiteRT, with the `LiteRtError` as its cause; if
-            arguments contradict each other; if the environment is closed.
+          ValueError: If the model cannot be loaded, as in stock LiteRT (the `LiteRtError` is the cause of the
+            exception); if arguments contradict each other; or if the environment is closed.
         """
         given = {
             "experimental_preserve_all_tensors": experimental_preserve_all_tensors,
@@ -120,7 +122,10 @@ class Interpreter(stock.Interpreter):  # type: ignore[misc]  # stock LiteRT has 
         self._signature_defs = self.get_signature_list()
 
     def _safe_to_run(self) -> bool:
-        """Whether no array from `tensor` is left. Tracebacks would disturb stock LiteRT's way of counting."""
+        """Whether the program holds no array that `tensor` returned.
+
+        Tracebacks would disturb stock LiteRT's way of counting.
+        """
         return sys.getrefcount(self._interpreter.open_model) == _OWN_REFERENCES
 
 
@@ -157,7 +162,10 @@ class _OpenModel:
 
 
 class _Wrapper:
-    """Replaces the C++ interpreter that stock LiteRT's classes call; undefined names are the C++ interpreter's."""
+    """Stands in for the C++ interpreter that stock LiteRT's classes call.
+
+    All other attributes are the C++ interpreter's.
+    """
 
     def __init__(self, loaded: LoadedModel) -> None:
         self.open_model = _OpenModel(loaded)
@@ -205,7 +213,7 @@ class _Wrapper:
             return None
 
     def _hold(self, index: int, subgraph_index: int) -> None:
-        """Takes the vendor's memory back from the device before the program reads or writes it."""
+        """Synchronizes the vendor's memory with the device before the program reads or writes the memory."""
         subgraph = self._subgraphs.get(subgraph_index)
         if subgraph is not None and subgraph.memory:
             subgraph.hold_memory(index)

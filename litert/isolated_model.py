@@ -1,7 +1,7 @@
-"""A stranger's model: CPU ops and NPU calls run in a sandboxed child process.
+"""Runs an untrusted model, with its CPU ops and NPU calls, in a sandboxed child process.
 
-The child process may crash, hang, end or be taken over without harm to this process: the current call and all
-later calls fail. The host checks each answer of the child process.
+If the child process crashes, hangs, ends or is taken over, only the current call and all later calls fail; this
+process is not harmed. The host process checks every reply of the child process.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ _LIMITED = "Raise the time limits: --build_timeout, --call_timeout, --run_timeou
 
 
 class IsolatedModel:
-    """A model in a child process, with the methods of `CompiledModel` that a run needs. A context manager."""
+    """A model in a child process, with those methods of `CompiledModel` that a run needs.
+
+    The model is a context manager, which ends the child process.
+    """
 
     def __init__(
         self,
@@ -45,13 +48,14 @@ class IsolatedModel:
         options: Options,
         run_timeout_s: float,
     ) -> None:
-        """Starts the child process and loads the model there.
+        """Starts the child process, and loads the model in the child process.
 
         Args:
           file: The compiled file. The caller may close the file after this call.
           manufacturer: Vendor of the NPU calls; "" for a file without NPU calls.
-          environment: Folders of dispatch tables.
-          options: Options of the model. Options for a compiler have no effect.
+          environment: Environment that gives the folders of dispatch tables.
+          options: Options of the model. Options for the compiler have no effect, since the file is compiled
+            already.
           run_timeout_s: Time limit for a run, in seconds.
 
         Raises:
@@ -100,25 +104,26 @@ class IsolatedModel:
             raise
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
-        """Same as `CompiledModel.get_signature_list`."""
+        """Returns the same value as `CompiledModel.get_signature_list`."""
         return self._signatures
 
     def get_input_tensor_details(self, signature_key: str) -> dict[str, dict[str, Any]]:
-        """Same as `CompiledModel.get_input_tensor_details`."""
+        """Returns the same value as `CompiledModel.get_input_tensor_details`."""
         return self._details("input", signature_key)
 
     def get_output_tensor_details(self, signature_key: str) -> dict[str, dict[str, Any]]:
-        """Same as `CompiledModel.get_output_tensor_details`."""
+        """Returns the same value as `CompiledModel.get_output_tensor_details`."""
         return self._details("output", signature_key)
 
     def run(
         self, inputs: Mapping[str, np.ndarray[Any, Any]], signature: str | None = None
     ) -> dict[str, np.ndarray[Any, Any]]:
-        """Same as `CompiledModel.run`, but takes only arrays.
+        """Runs a signature like `CompiledModel.run`, but takes only arrays.
 
         Raises:
-          ChildEndedError: The child process crashes or takes too long. The error names the op or call that ran.
-          LiteRtError: The errors of `CompiledModel.run`.
+          ChildEndedError: The child process crashes or takes too long. The error names the op or NPU call that was
+            running.
+          LiteRtError: The same errors as in `CompiledModel.run`.
         """
         types = [
             RankedTensorType.of(ElementType.from_numpy(array.dtype), array.shape)
@@ -168,7 +173,7 @@ class IsolatedModel:
         self._ops = list(map(str, names))
 
     def _write_kernels(self, texts: Any) -> None:
-        """Writes the kernels' texts to the folder that the program has named, if any."""
+        """Writes the source code of kernels to the dump folder that the program has set, if any."""
         if self._kernel_folder:
             dump_at_load(self._kernel_folder, list(map(_read_text, texts)))
 
@@ -178,7 +183,7 @@ class IsolatedModel:
         return {_read_text(name): array for name, array in zip(names, arrays, strict=True)}
 
     def _describe(self, call: str) -> str:
-        """Describes the work of the child process outside of NPU calls."""
+        """Describes what the child process was doing outside of NPU calls."""
         if call != "run":
             return call
         number = self._process.service.words[OP_WORD]
@@ -193,7 +198,7 @@ def _read_text(plain: Any) -> str:
 
 
 def _read_type(plain: Any) -> RankedTensorType:
-    """Reads an array's type, whose shape must have no unknown size."""
+    """Reads the type of an array; all sizes in its shape must be known."""
     found = type_from_plain(plain)
     if not all(isinstance(size, int) and size >= 0 for size in found.shape):
         raise ValueError(f"not the shape of an array: {found.shape!r:.80}")

@@ -1,7 +1,8 @@
-"""Options of one model; the names are those of `ai_edge_litert.options`.
+"""Options for loading and running one model, with the names of `ai_edge_litert.options`.
 
-The option groups of stock LiteRT's vendors (`QualcommOptions`, `IntelOpenVinoOptions` and their enums) are stock
-LiteRT's own classes, imported at their first use. The values set in a group go to the vendor's dispatch table.
+The option groups of stock LiteRT's vendors (`QualcommOptions`, `IntelOpenVinoOptions` and their enums) are classes
+of stock LiteRT, imported at their first use. The values that are set in an option group are passed to the vendor's
+dispatch table.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ _Options = TypeVar("_Options")
 
 
 class _Group(Generic[_Options]):
-    """A field with a group of options, which the first access creates. The constructor's default is None."""
+    """A field with a group of options, which the first access creates.
+
+    In the constructor, the field's default is None.
+    """
 
     def __init__(self, make: Callable[[], _Options]) -> None:
         self._make = make
@@ -63,42 +67,45 @@ class Options:
     """Options for loading and running one model.
 
     Attributes:
-      hardware_accelerators: Hardware that may run the model.
-      cpu_options, gpu_options, qualcomm_options, intel_openvino_options: Groups of options, each created at its
-        first use.
+      hardware_accelerators: Kinds of hardware that may run the model.
+      cpu_options, gpu_options, qualcomm_options, intel_openvino_options: Option groups for the CPU, the GPU and
+        vendors of stock LiteRT; each group is created at its first use.
       dispatch_options: Options for the vendor's dispatch table, by name.
-      verify: Whether loading compares a compiled file of any size with its digest, or its assets and byte code
-        with their digests if the file as a whole has no digest. By default, loading compares only data of 16 MiB
-        or less. With `verify`, a child process also opens the file first, so that a file which crashes stock
-        LiteRT's interpreter is refused.
+      verify: Whether loading compares a compiled file of any size with the digest stored in the file. A file
+        without a digest of the whole file has digests of its assets and byte code, which are compared instead. By
+        default, loading checks digests only for data of 16 MiB or less. With `verify`, a child process first opens
+        the file with stock LiteRT's interpreter, so that a file that crashes the interpreter is refused.
       allow_native_assets: Whether machine code in a file's assets may run in this process. The vendor's dispatch
         table gets this value as the option `allow_native_assets`.
-      custom_op_infos: Assets for a model that is compiled at load. The options from here to `check_kernels` have
-        no effect on a model that is compiled already, or that does not use the NPU.
+      custom_op_infos: Assets of custom ops, for a model that is compiled at load. The options from
+        `custom_op_infos` to `check_kernels` have no effect if the model is compiled already or does not use the
+        NPU.
       soc_manufacturer: Vendor of the NPU to compile for; "" for the first vendor whose plugin takes an op.
       soc_model: SoC model to compile for; "" for the first model of the vendor's plugin.
       compiler_options: Options for vendors' compiler plugins, by the names of their `apply_plugin` flags.
-      custom_layers: Files and folders of layers for any model. Assets in `custom_op_infos` take precedence.
-      asset_root: Folder that must contain all files that assets name; "" for the folder of each asset.
-      shape_bounds: Largest shape of each tensor of dynamic shape, by name: of inputs, and of other tensors for
-        which the compiler cannot derive a bound.
+      custom_layers: Files and folders of custom layers, for the custom ops of any model. Assets in
+        `custom_op_infos` take precedence over these layers.
+      asset_root: Folder that must contain all files to which assets refer; "" for the folder of each asset.
+      shape_bounds: Largest shape of each tensor with a dynamic shape, by tensor name. Inputs need a largest shape,
+        and so do other tensors if the compiler cannot derive a bound.
       check_kernels: Whether the compiler builds each kernel once, so that errors in kernels appear at compile
         time.
-      dump_kernels: Folder for the text of each custom layer's kernel in the NPU calls, written before the kernel
-        is built; "" for no dump. The folder is created if it does not exist. Loading fails if the vendor does not
-        support dumps.
-      enable_profiling: Whether metrics measure each operator that XNNPACK runs. Each XNNPACK run then reads the
-        clock at each operator, even if no metrics are collected.
-      isolated: Whether the NPU's driver runs in a process of its own, so that a crash or a hang only fails a run.
-        The next run opens the device again. The options below have an effect only with `isolated`.
-      build_timeout_s: Time limit for each vendor function that opens, loads or builds something, and for the first
-        run of each NPU call, in seconds.
-      call_timeout_s: Time limit for each later run of an NPU call, in seconds.
-      device_memory_bytes: Limit for the data in the driver process's memory, and another limit of the same size
-        for tensors, in bytes; 0 for half of the machine's memory.
-      sandbox: Whether a sandbox keeps the driver's process from reading other files than the driver's: `require`;
-        `try`, which uses a sandbox if the system has one; or `off`. "" takes the value of the environment variable
-        LITERT_NPU_SANDBOX, or `try`.
+      dump_kernels: Folder to which the source code of each custom layer's kernel is written before the kernel is
+        built; "" for no dump. The folder is created if it does not exist. If the vendor does not support dumps of
+        kernels, loading fails.
+      enable_profiling: Whether metrics include the time of each operator that XNNPACK runs. If set, XNNPACK reads
+        the clock at each operator, even if no metrics are collected.
+      isolated: Whether the NPU's driver runs in its own process. If the driver crashes or hangs, only the current
+        run fails, and the next run opens the device again. The options `build_timeout_s`, `call_timeout_s`,
+        `device_memory_bytes` and `sandbox` have an effect only with `isolated`.
+      build_timeout_s: Time limit in seconds for each call of a vendor function that opens, loads or builds
+        something, and for the first run of each NPU call.
+      call_timeout_s: Time limit in seconds for each run of an NPU call after the first.
+      device_memory_bytes: Maximum size, in bytes, of the data in the memory of the driver's process; tensors have
+        a separate limit of the same size. 0 means half of the machine's memory.
+      sandbox: Whether the driver's process runs in a sandbox, where it can read only the driver's files:
+        `require`; `try`, which uses a sandbox if the system has one; or `off`. "" means the value of the
+        environment variable LITERT_NPU_SANDBOX, or `try` if the variable is not set.
     """
 
     hardware_accelerators: HardwareAccelerator = HardwareAccelerator.CPU
@@ -145,17 +152,17 @@ class Options:
         return cls()
 
     def all_dispatch_options(self) -> dict[str, str]:
-        """Returns all options for the dispatch table: a set field of an option group is `<group>.<field>`."""
+        """Returns all options for the dispatch table; fields of option groups are named `<group>.<field>`."""
         found = {"allow_native_assets": "true"} if self.allow_native_assets else {}
         for group, options in self._stock_groups().items():
             found.update(_dispatch_options(group, options))
         return {**found, **self.dispatch_options}
 
     def device_limits(self) -> Limits:
-        """Returns the limits of a device in a process of its own.
+        """Returns the time and memory limits for a device in its own process.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if a limit or the sandbox mode is not allowed.
+          LiteRtError: INVALID_ARGUMENT, if a limit is out of range or the sandbox mode is unknown.
         """
         from dispatch.isolation.limits import Limits  # here: few programs need this module
         from litert.host.sandbox import chosen_mode, parse_mode
@@ -164,19 +171,20 @@ class Options:
         if min(limits[:2]) <= 0 or limits[2] < 0:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                "build_timeout_s and call_timeout_s must exceed 0, and device_memory_bytes must be 0 or more",
+                "build_timeout_s and call_timeout_s must exceed 0, and device_memory_bytes must "
+                "be 0 or more",
                 "Options",
             )
         sandbox = parse_mode(self.sandbox, "Options.sandbox") if self.sandbox else chosen_mode()
         return Limits(*limits, sandbox)
 
     def stock_compiler_flags(self) -> dict[str, dict[str, str]]:
-        """Returns the set fields of stock LiteRT's option groups as `apply_plugin` flags, by group."""
+        """Returns the fields that are set in stock LiteRT's option groups, as `apply_plugin` flags, by group."""
         groups = self._stock_groups()
         return {group: _group_flags(group, options) for group, options in groups.items()}
 
     def for_compiler(self) -> CompilerOptions:
-        """Returns the options for plugins that compile the model at load, with all vendors' options.
+        """Returns the options for compiling the model at load, with the options of all vendors.
 
         Raises:
           LiteRtError: INVALID_TOOL_CONFIG, if no compiler accepts the options.
@@ -191,7 +199,10 @@ class Options:
 
     @property
     def asks_to_compile(self) -> bool:
-        """Whether an option asks to compile the model. Errors of the compilation then reach the program."""
+        """Whether an option asks for compiling the model.
+
+        If so, errors of the compilation are raised to the program.
+        """
         return bool(
             self.soc_manufacturer
             or self.custom_op_infos
@@ -216,7 +227,7 @@ def _set_fields(options: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _dispatch_options(group: str, options: Any) -> dict[str, str]:
-    """Returns the set fields of a group as `<group>.<field>`, with enums and flags as numbers."""
+    """Returns the fields that are set in a group as `<group>.<field>`, with enums and flags as numbers."""
     found = {}
     for field_name, value in _set_fields(options):
         name = f"{group}.{field_name}"
@@ -232,7 +243,7 @@ def _dispatch_options(group: str, options: Any) -> dict[str, str]:
 
 
 def _group_flags(group: str, options: Any) -> dict[str, str]:
-    """Returns the set fields of a group as texts, by the names of the flags: `intel_openvino_...`."""
+    """Returns the fields that are set in a group as texts, by the names of the flags: `intel_openvino_...`."""
     from litert.abi.vendor_flags import FLAGS_OF_FIELDS  # here: few programs use option groups
 
     names = {f"{group}_{name}": value for name, value in _set_fields(options)}

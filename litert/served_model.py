@@ -1,4 +1,4 @@
-"""A whole model in a child process: runs its CPU ops and NPU calls, and answers the host's calls."""
+"""Runs a whole model, with its CPU ops and NPU calls, in a child process that handles the host's requests."""
 
 from __future__ import annotations
 
@@ -24,19 +24,22 @@ if TYPE_CHECKING:
     from litert.runtime.loaded_model import LoadedModel
 
 ROOM, OPS, KERNELS = "room", "ops", "kernels"
-"""Calls from the child process to the host: ROOM asks for shared memory for arrays, OPS sends the names of ops by
-their numbers, and KERNELS sends the kernels' texts for the host to write."""
+"""Requests from the child process to the host.
+
+ROOM asks for shared memory for arrays. OPS sends the names of ops by their numbers. KERNELS sends the source code
+of kernels, which the host writes to files.
+"""
 
 
 def serve_model(fd: int) -> Handlers:
-    """Returns the functions that answer the host's calls, by name."""
+    """Returns the functions that handle the host's requests, by name."""
     model = _ServedModel()
     names = ("load", "open", "details", "run")
     return {name: getattr(model, f"_{name}") for name in names}
 
 
 class _ServedModel:
-    """Answers the host's calls with a model."""
+    """Handles the host's requests to load and run a model."""
 
     def _load(self, argument: Sequence[Any]) -> str:
         table = load_table(*argument)
@@ -96,7 +99,7 @@ class _ServedModel:
 
 
 class _Marks:
-    """Writes the number of the CPU op that runs to the page shared with the host, if the system allows it."""
+    """Writes the number of the running CPU op to a memory page shared with the host, if the system allows this."""
 
     def __init__(self, loaded: LoadedModel) -> None:
         from litert.runtime.op_hooks import OpHooks

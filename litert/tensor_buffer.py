@@ -1,4 +1,4 @@
-"""Buffers with the memory of a model's inputs and outputs; the names are those of `ai_edge_litert.tensor_buffer`.
+"""Buffers that hold a model's inputs and outputs, with the names of `ai_edge_litert.tensor_buffer`.
 
 `write` and `read` copy bytes, as in stock LiteRT: an array with fewer elements than the buffer changes only the
 start of the buffer, and an array of another type keeps its bytes. To let NumPy check shapes and convert types,
@@ -29,14 +29,17 @@ _STOCK_TYPES = (
 )  # fmt: skip
 
 _DLPACK_CPU = (1, 0)
-"""DLPack's type `kDLCPU`, and the index of its only device."""
+"""DLPack's device type `kDLCPU`, and the index of the only CPU device."""
 
 
 class TensorBuffer:
-    """Memory of one input or output of a model, which runs read or write."""
+    """Memory of one input or output, which runs of a model read or write."""
 
     def __init__(self, buffer: HostBuffer, *, is_flat: bool = False) -> None:
-        """Stores the memory. Programs call a create function of the model or `create_from_host_memory` instead."""
+        """Stores the memory.
+
+        Programs call `create_from_host_memory` or a create method of the model instead of this constructor.
+        """
         self._buffer: HostBuffer | None = buffer
         self._is_flat = is_flat
         self._event: Event | None = None
@@ -47,14 +50,16 @@ class TensorBuffer:
     def create_from_host_memory(cls, data_array: np.ndarray[Any, Any]) -> TensorBuffer:
         """Creates a buffer that shares the memory of an array.
 
-        A run uses this memory without a copy if the kernels accept its alignment (16 bytes for the CPU, commonly
-        64 for an NPU) and the memory does not end with its page. Otherwise the run copies the data.
+        A run uses the array's memory without a copy if its alignment suffices for the kernels (16 bytes for the
+        CPU, commonly 64 for an NPU) and the memory does not end at the end of a page. Otherwise, each run copies
+        the array's data.
 
         Args:
-          data_array: A C-contiguous array. The buffer keeps the array alive.
+          data_array: The array to share, which must be C-contiguous. The buffer keeps the array alive.
 
         Raises:
-          ValueError: If `data_array` is not an array, is not C-contiguous or has a type that tensors cannot have.
+          ValueError: If `data_array` is not an array, is not C-contiguous, or has a type that is not a tensor
+            type.
         """
         import numpy as np
 
@@ -69,17 +74,17 @@ class TensorBuffer:
 
     @property
     def event(self) -> Event | None:
-        """The event of the asynchronous run that writes the buffer; None without a run, or after a wait for it."""
+        """The event of the asynchronous run that writes the buffer; None before it, or after a wait for it."""
         if self._event is None and self._buffer is not None:
             return self._buffer.event
         return self._event
 
     def write(self, data_array: np.ndarray[Any, Any]) -> None:
-        """Copies the bytes of an array to the start of the buffer. The rest of the buffer keeps its bytes.
+        """Copies the bytes of an array to the start of the buffer. The rest of the buffer is not changed.
 
         Raises:
-          ValueError: If `data_array` is not an array, or its type is neither the buffer's nor a type that stock
-            LiteRT accepts.
+          ValueError: If `data_array` is not an array, or has neither the buffer's type nor a type that stock
+            LiteRT accepts for the buffer.
           LiteRtError: INVALID_ARGUMENT, if the array is larger than the tensor or the buffer is destroyed.
         """
         import numpy as np
@@ -89,7 +94,7 @@ class TensorBuffer:
         buffer = self._open("write")
         self._check_type(data_array.dtype)
         if is_read_only(buffer):
-            raise ValueError("the buffer's memory is a read-only array")
+            raise ValueError("the buffer cannot be written: its memory is a read-only array")
         array = np.ascontiguousarray(data_array)
         size = array.nbytes
         self._check_size(size)
@@ -100,10 +105,10 @@ class TensorBuffer:
 
         Args:
           num_elements: Number of elements to read, or the shape of the new array.
-          output_dtype: Type of the new array. The bytes are not converted to this type.
+          output_dtype: Type of the new array. The bytes are reinterpreted as this type, not converted.
 
         Raises:
-          ValueError: If the type is neither the buffer's nor a type that stock LiteRT accepts.
+          ValueError: If the type is neither the buffer's type nor a type that stock LiteRT accepts for the buffer.
           LiteRtError: INVALID_ARGUMENT, if the array would be larger than the tensor or the buffer is destroyed;
             or the error of the asynchronous run that writes the buffer.
         """
@@ -117,7 +122,7 @@ class TensorBuffer:
         return array
 
     def array(self) -> np.ndarray[Any, Any]:
-        """Returns an array that shares the buffer's memory, and keeps the memory alive.
+        """Returns an array that shares the buffer's memory and keeps the memory alive.
 
         Raises:
           LiteRtError: UNSUPPORTED, if NumPy has no such element type; otherwise the errors of `read`.
@@ -129,22 +134,22 @@ class TensorBuffer:
         return array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        """Returns `array()` for `np.asarray`, or a copy if NumPy asks for a copy or for another type."""
+        """Called by `np.asarray`: returns `array()`, or a copy if NumPy asks for a copy or for another type."""
         array = self.array()
         if dtype is not None and array.dtype != dtype:
             if copy is False:
                 raise ValueError(
-                    f"a tensor of {array.dtype} does not become {dtype} without a copy"
+                    f"a tensor of type {array.dtype} cannot be converted to {dtype} without a copy"
                 )
             return array.astype(dtype)
         return array.copy() if copy else array
 
     def __dlpack__(self, **options: Any) -> Any:
-        """Returns `array()` to `from_dlpack` of other libraries, with NumPy's `options` and errors."""
+        """Called by `from_dlpack` of other libraries: returns `array()` as a DLPack capsule."""
         return self.array().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Returns DLPack's type and index of the CPU as a device."""
+        """Returns DLPack's device type and device index of the CPU."""
         return _DLPACK_CPU
 
     def __repr__(self) -> str:
@@ -154,13 +159,19 @@ class TensorBuffer:
         return f"TensorBuffer({details['dtype']}{details['shape']}, {self._buffer.size} bytes)"
 
     def get_tensor_details(self) -> dict[str, Any]:
-        """Returns `dtype` and `shape`. A buffer over the caller's memory has one dimension, as in stock LiteRT."""
+        """Returns the buffer's `dtype` and `shape`.
+
+        A buffer that shares the caller's array has one dimension, as in stock LiteRT.
+        """
         tensor_type = self._open("get_tensor_details", must_wait=False).tensor_type
         shape = [tensor_type.num_elements] if self._is_flat else list(tensor_type.shape)
         return {"dtype": type_name(tensor_type.element_type), "shape": shape}
 
     def destroy(self) -> None:
-        """Releases the memory. The model that last ran with it keeps it until a run with another buffer."""
+        """Releases the memory.
+
+        The model that last used the memory keeps the memory alive until a run with another buffer.
+        """
         with suppress(LiteRtError):  # the result of the run is lost anyway
             self._wait()
         self._buffer = None
@@ -177,7 +188,7 @@ class TensorBuffer:
         return self._not_destroyed()
 
     def lend_output(self) -> HostBuffer:
-        """Waits for the run that writes the buffer, failed or not, and returns the memory for another run.
+        """Waits for the run that writes the buffer, failed or not, and returns the memory for another run to use.
 
         Raises:
           ValueError: If the buffer is destroyed, as in stock LiteRT.
@@ -188,7 +199,7 @@ class TensorBuffer:
         return self._not_destroyed()
 
     def lend_unfinished(self) -> tuple[HostBuffer, Event | None]:
-        """Returns the memory, and the event to wait for before the memory is read.
+        """Returns the memory, and the event that must be signalled before the memory is read.
 
         Raises:
           ValueError: If the buffer is destroyed, as in stock LiteRT.
@@ -240,7 +251,7 @@ class TensorBuffer:
 
 @lru_cache(maxsize=256)
 def _checked_type(dtype: Any, own: ElementType) -> np.dtype[Any]:
-    """Returns the NumPy type, if arrays of this type may be written to or read from a buffer of type `own`."""
+    """Returns the NumPy type, if arrays of this type can be written to or read from a buffer of type `own`."""
     import numpy as np
 
     try:

@@ -54,9 +54,10 @@ Compiles a TFLite model for an NPU, and embeds the assets of its custom ops in t
   apply_plugin --soc_manufacturer=MyVendor --models=MySocModel \\
     --npu_custom_op_info=my_custom_op,path/to/kernel.cl input.tflite output.bin
 
-Custom ops with an asset go to the NPU if the vendor's plugin takes them. All other ops stay on the CPU,
-and the report says why. Options of a vendor begin with its name: --myvendor_option=value.
-The exit status is 0 if the command is done, and 2 after an error.
+Custom ops with an asset run on the NPU if the vendor's compiler plugin accepts them. All other ops stay on the
+CPU,
+and the report says why. The name of a vendor's option begins with the vendor's name: --myvendor_option=value.
+The exit status is 0 on success, and 2 after an error.
 """
 
 
@@ -64,16 +65,17 @@ _BEFORE = (
     Flag(
         "cmd",
         "apply",
-        "The work to do. apply compiles the model; partition writes the model with the ops for "
-        "the NPU moved to subgraphs; compile compiles whole subgraphs and writes their byte "
-        "code; info lists the compiler plugins; noop reads the model and writes it again.",
+        "What the command does. apply compiles the model; partition moves the ops for the NPU "
+        "into subgraphs of their own and writes the model; compile compiles whole subgraphs and "
+        "writes their byte code; info lists the compiler plugins; noop reads the model and "
+        "writes the same model.",
         choices=COMMANDS,
     ),
-    Flag("model", "", "Path of the input model, in place of the first argument."),
+    Flag("model", "", "Path of the input model, given instead of the first argument."),
     OUTPUT,
 )
 _BEHIND = {
-    Section.TARGET: Flag("models", "", "Another name of --soc_model."),
+    Section.TARGET: Flag("models", "", "Another name for --soc_model."),
     Section.TRANSFORMATIONS: LIST_TRANSFORMATIONS,
 }
 _AFTER = (
@@ -87,7 +89,7 @@ _AFTER = (
 
 
 def all_flags() -> list[Flag]:
-    """Returns the declarations of all flags, as help lists them."""
+    """Returns the declarations of all flags, in the order of the help text."""
     found = list(_BEFORE)
     for section in Section:
         found += [declared.flag for declared in DECLARED if declared.section == section]
@@ -97,7 +99,7 @@ def all_flags() -> list[Flag]:
 
 
 def define_flags() -> FlagValues:
-    """Returns all flags for absl, before a command line is parsed."""
+    """Returns all flags as absl flags, before a command line is parsed."""
     return make_flags(all_flags())
 
 
@@ -105,7 +107,7 @@ def execute(argv: Sequence[str]) -> int:
     """Runs a command line, prints the report, and returns the exit status.
 
     Raises:
-      LiteRtError: The command failed, and wrote no output.
+      LiteRtError: The command failed without writing an output file.
     """
     values = define_flags()
     rest = begin(values, argv, "See --help.", known_only=True)
@@ -140,14 +142,18 @@ def _paths(values: FlagValues, paths: Sequence[str]) -> tuple[str, str]:
     if values.cmd == "info" or values.list_transformations:
         if model:
             flag = "cmd=info" if values.cmd == "info" else "list_transformations"
-            raise usage_error(f"--{flag} takes no model, but the command line has {model}")
+            raise usage_error(
+                f"--{flag} needs no model, but the command line has the model {model}"
+            )
         return "", output
     if not model:
-        raise usage_error(f"--cmd={values.cmd} needs a model", "Give it as the first argument.")
+        raise usage_error(
+            f"--cmd={values.cmd} needs a model", "Give the model as the first argument."
+        )
     if not output and values.cmd in ("apply", "compile"):
         raise usage_error(
-            f"--cmd={values.cmd} needs an output",
-            "Give it as the second argument; --o=none writes nothing.",
+            f"--cmd={values.cmd} needs an output file",
+            "Give the output file as the second argument, or use --o=none to write nothing.",
         )
     return model, output
 
@@ -181,7 +187,7 @@ def _list_plugins(options: ApplyOptions, form: str) -> str:
 
 
 def _process(values: FlagValues, model: str, output: str, options: ApplyOptions) -> None:
-    """Does the work of `--cmd` with a model, and prints the report."""
+    """Runs the work that `--cmd` selects on a model, and prints the report."""
     assets = [info.asset_path for info in options.compiler.custom_op_infos]
     check_messages(values.err, [model, output, *assets])
     others = [model, output, values.err, *assets]
@@ -231,7 +237,7 @@ def _page(report: Report, graphs: Sequence[Graph], recording: Recording) -> Page
 
 
 def _idle_flags(options: ApplyOptions) -> list[str]:
-    """Returns sentences about flags that have no effect because nothing is compiled."""
+    """Returns sentences about flags that have no effect, because `--cmd` compiles nothing."""
     transform = options.transform
     given: dict[str, object] = {
         "npu_custom_op_info": options.compiler.custom_op_infos,

@@ -1,4 +1,4 @@
-"""The declared options of `apply_plugin`, as flags of commands that compile or partition a model."""
+"""The options of `apply_plugin`, as flags of all commands that compile or partition a model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .transform_flags import read_transform_options
 DECLARED: Sequence[Option] = options_of(
     ApplyOptions, CompilerOptions, TransformOptions, DumpOptions, Hosting
 )
-"""All options, by section."""
+"""All options of `apply_plugin`, by section of the help text."""
 
 
 _LEFT_OUT = ("require_npu", "require_runnable", "dump_model_after")
@@ -32,7 +32,7 @@ PLAN_FLAGS = [
 
 
 def start_hosting(values: FlagValues, is_plugin_asked: bool = True) -> Hosting:
-    """Reads the flags for plugins' processes, and starts the processes while this process still imports."""
+    """Reads the flags for processes of compiler plugins, and starts these processes early, before slow imports."""
     hosting = Hosting(**values_by_field(options_of(Hosting), values.flag_values_dict()))
     if is_plugin_asked:
         hosting.start([folder for folder in values.libs if folder])
@@ -46,17 +46,17 @@ def read_apply_options(
     output: str = "",
     given: Mapping[str, Any] | None = None,
 ) -> ApplyOptions:
-    """Reads the options from flags. Options in `DECLARED` without a flag have their defaults.
+    """Reads the options from flags. Options in `DECLARED` for which `flags` has no flag keep their defaults.
 
     Args:
       values: Values of the flags.
-      unknown: Unknown flags, which are options of the vendor.
-      hosting: Options for the processes of plugins.
+      unknown: Flags unknown to the command, which are options of the vendor.
+      hosting: Options for processes in which compiler plugins run.
       output: Path of the file that the command writes.
-      given: Values that replace the values of flags, by the flags' names.
+      given: Values that override the values of flags, by flag name.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, for a value that an option cannot have.
+      LiteRtError: INVALID_TOOL_CONFIG, if the value of a flag is not valid for its option.
     """
     flags = {**values.flag_values_dict(), **(given or {})}
 

@@ -1,4 +1,4 @@
-"""The page of `apply_plugin`: shows which ops of the source model are on the NPU, and why others are not."""
+"""The HTML page of `apply_plugin`, which shows the ops on the NPU, and why other ops are not on the NPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .page.time_line import show_spans
 
 
 def planned_graph(model: Model, report: Report) -> Graph:
-    """Returns the graph of a model, with the report's numbers of its ops."""
+    """Returns the graph of a model, whose ops have the same numbers as in the report."""
     calls = {(op.subgraph, op.index): op.call for op in report.npu_ops}
     reasons = {(op.subgraph, op.index): op.reason for op in report.cpu_ops}
     return show_graph(model, calls, reasons)
@@ -128,6 +128,6 @@ def _more_tables(report: Report) -> Iterator[Table]:
     headings = [
         Column("Composite"),
         Column("How many", Quantity.COUNT),
-        Column("What became of it"),
+        Column("Where the op runs"),
     ]
     yield Table("Composites", headings, counted, about)

@@ -10,7 +10,7 @@ from .command_words import CommandWords, flag_words, is_list, is_number, takes_v
 
 _SCRIPT = """\
 # Completes command lines of @PROGRAMS@ in bash.
-# `litert-npu completion bash` printed this script. Print it again after an update.
+# `litert-npu completion bash` printed this script. Print this script again after an update.
 
 # Sets the words that may follow a command ($1). A long flag that takes a value ends in =.
 _litert_npu_words() {
@@ -86,7 +86,7 @@ complete -o default -F _litert_npu @PROGRAMS@
 
 
 def completion_script(programs: Mapping[str, CommandWords]) -> str:
-    """Returns the completion script for the given commands, which `find_programs` returns by full name."""
+    """Returns the completion script for commands, given by full name as `find_programs` returns them."""
     return (
         _SCRIPT.replace("@WORDS@", "\n".join(_word_cases(programs)))
         .replace("@VALUES@", "\n".join(_value_cases(programs)))

@@ -1,4 +1,4 @@
-"""`litert-npu benchmark`: measures a model and each NPU call, beside stock LiteRT on the CPU."""
+"""`litert-npu benchmark`: measures a model and its NPU calls, and compares the times with stock LiteRT's."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _TRACED_RUNS = 10
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkOptions:
-    """The model to measure, and the conditions.
+    """The model to measure, its inputs, and the number of runs.
 
     Attributes:
-      inputs: `[input=]file`; others are random.
-      stock_model: Path of the model that stock LiteRT runs for comparison; "" for the same file, if it has no
-        NPU calls.
-      warm_up, runs: Numbers of runs before the measurement, and of measured runs.
-      ranges: `input:LOW:HIGH` of random inputs, as `read_ranges` has it.
+      inputs: Input files, as `[input=]file`; inputs without a file are random.
+      stock_model: Path of the model that stock LiteRT runs for comparison; "" for the measured file itself, if the
+        file has no NPU calls.
+      warm_up, runs: Number of runs before the measurement, and number of measured runs.
+      ranges: Ranges of random inputs, as `input:LOW:HIGH`, for `read_ranges`.
     """
 
     load: LoadChoice = field(default_factory=LoadChoice)
@@ -58,11 +58,11 @@ class CallTiming:
     """The measurements of one NPU call.
 
     Attributes:
-      name: Name of the call's function in the byte code.
-      runs_per_run: Number of runs of the call in one run of the model.
+      name: Name of the function in the byte code that the call runs.
+      runs_per_run: Number of times that the call runs in one run of the model.
       timing: Times of single runs of the call.
       vendor: Measurements of the vendor's driver, by name.
-      expected: Time of the call that the vendor's compiler expected; null if the file does not contain it.
+      expected: Time that the vendor's compiler predicted for the call; null if the file contains no prediction.
     """
 
     name: str
@@ -85,11 +85,11 @@ class BenchmarkReport(PrintedReport):
       load_s: Duration of the load, in seconds.
       first_s: Duration of the first run, in seconds. The first run may build kernels and pack weights.
       model: Times of the model's runs in this runtime.
-      calls: Measurements of each NPU call, from separate runs, since they take time.
+      calls: Measurements of each NPU call, taken in separate runs, since measuring slows down a run.
       stock: Times of stock LiteRT's runs; null if stock LiteRT did not run.
       stock_problem: Reason why stock LiteRT did not run.
-      greatest_difference: Greatest difference between any output and stock LiteRT's output; null without stock
-        LiteRT.
+      greatest_difference: Greatest difference between an element of any output and the same element in stock
+        LiteRT; null if stock LiteRT did not run.
       warnings: Warnings about the comparison of outputs with stock LiteRT's outputs.
     """
 
@@ -111,12 +111,12 @@ class BenchmarkReport(PrintedReport):
 
     @property
     def ratio(self) -> float | None:
-        """Ratio of this runtime's median to stock LiteRT's median; None without stock LiteRT."""
+        """Ratio of this runtime's median time to stock LiteRT's median time; None if stock LiteRT did not run."""
         return self.model.p50_s / self.stock.p50_s if self.stock else None
 
     @property
     def is_ratio_noise(self) -> bool:
-        """Whether single runs of one side vary by more than the two medians differ."""
+        """Whether the times of single runs, here or in stock LiteRT, vary by more than the two medians differ."""
         if not self.stock:
             return False
         between = abs(self.model.p50_s - self.stock.p50_s)
@@ -141,8 +141,8 @@ class BenchmarkReport(PrintedReport):
             )
             if self.is_ratio_noise:
                 yield (
-                    "  the ratio is not reliable: single runs vary by more than the medians "
-                    "differ. Try a quiet machine, or more --runs"
+                    "  the ratio is not reliable: the times of single runs vary by more than "
+                    "the medians differ. Stop other programs on the machine, or increase --runs"
                 )
             yield from (f"  warning: {warning}" for warning in self.warnings)
         else:
@@ -153,7 +153,10 @@ def benchmark_model(
     path: str,
     options: BenchmarkOptions | None = None,
 ) -> BenchmarkReport:
-    """Measures a model, in turn with runs of stock LiteRT, so that both see the same load of the machine."""
+    """Measures a model.
+
+    Runs of the model alternate with runs of stock LiteRT, so that both are measured under the same machine load.
+    """
     options = options or BenchmarkOptions()
     tell("load", 0, 0)
     start = time.perf_counter()
@@ -198,9 +201,9 @@ def benchmark_model(
 
 
 def _read_expected_times(path: str) -> Mapping[str, ExpectedTime]:
-    """Returns the expected times of calls in a file, by the calls' names.
+    """Returns the predicted times of the calls in a file, by call name.
 
-    Names that several calls have are left out.
+    Names that several calls share are omitted.
     """
     with read_model(path) as model:
         times = read_expected_times(model, path)
@@ -234,7 +237,7 @@ def _measure_calls(
 def _compare_outputs(ours: SignatureRuns, stock: StockModel) -> tuple[float, Sequence[str]]:
     """Runs both models once more.
 
-    Returns the greatest difference of the outputs, and warnings about the comparison.
+    Returns the greatest difference of both models' outputs, and warnings about the comparison.
     """
     stock.run()
     arrays, others = ours.outputs(), stock.outputs()
@@ -244,8 +247,8 @@ def _compare_outputs(ours: SignatureRuns, stock: StockModel) -> tuple[float, Seq
     warnings = [f"output '{c.name}': {c.problem}" for c in compared if c.problem]
     if moved:
         warnings.append(
-            "outputs are compared by position, since the stock model has no outputs with these "
-            "names: " + ", ".join(moved)
+            "outputs are compared by position, since the model for stock LiteRT has no outputs "
+            "with these names: " + ", ".join(moved)
         )
     return max((c.greatest_difference for c in compared), default=0.0), warnings
 
@@ -253,13 +256,13 @@ def _compare_outputs(ours: SignatureRuns, stock: StockModel) -> tuple[float, Seq
 def _open_stock(
     path: str, options: BenchmarkOptions, signature: str, ours: SignatureRuns
 ) -> tuple[StockModel | None, str]:
-    """Returns the model in stock LiteRT, or the reason why stock LiteRT cannot run it."""
+    """Loads the model in stock LiteRT; returns the model, or the reason why stock LiteRT cannot run it."""
     if not options.stock_model:
         with read_model(path) as model:
             if any(map(is_dispatch_op, model.ops())):
                 return None, (
-                    "stock LiteRT cannot run NPU calls. If it has all ops of the original model, name that "
-                    "model with --stock_model"
+                    "stock LiteRT cannot run NPU calls. If stock LiteRT has all ops of the "
+                    "original model, give this model with --stock_model"
                 )
     try:
         stock_path = options.stock_model or path
@@ -279,9 +282,8 @@ _FLAGS = (
     Flag(
         "stock_model",
         "",
-        "The model that stock LiteRT runs on the CPU for comparison, in turn with FILE: usually "
-        "the model that FILE was compiled from. A FILE without NPU calls is compared with itself "
-        "by default.",
+        "The model that stock LiteRT runs on the CPU for comparison: usually the model from "
+        "which FILE was compiled. By default, a FILE without NPU calls is compared with itself.",
     ),
     INPUT,
     INPUT_RANGE,
@@ -289,7 +291,7 @@ _FLAGS = (
     *LOAD_FLAGS,
     TRACE._replace(
         help=(
-            f"{TRACE.help} The time line shows the load, the first run, and {_TRACED_RUNS} runs "
+            f"{TRACE.help} The timeline shows the load, the first run, and {_TRACED_RUNS} runs "
             "after the measured runs."
         )
     ),
@@ -321,10 +323,10 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "FILE\nMeasures the runs of a model and each NPU call, in turn with runs of stock LiteRT on "
-    "the CPU. If FILE is not compiled, flags of apply_plugin and of a vendor say how FILE is "
-    "compiled when it is loaded. Without --isolate, kernels run in this process with your "
-    "privileges, no matter who compiled the file.",
+    "FILE\nMeasures the runs of a model and each of its NPU calls, and compares them with runs of "
+    "stock LiteRT on the CPU. If FILE is not compiled, the command compiles FILE when it loads "
+    "FILE, with the flags of apply_plugin and of the vendor that you give. Without --isolate, kernels run in "
+    "this process with your privileges, no matter who compiled the file.",
     _FLAGS,
     _run,
     num_arguments=1,

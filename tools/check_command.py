@@ -1,4 +1,4 @@
-"""`litert-npu check`: tells whether a compiled file can run on this machine, without loading a driver."""
+"""`litert-npu check`: checks whether a compiled file can run on this machine, without loading a driver."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _Value = TypeVar("_Value")
 
 
 class Verdict(str, Enum):
-    """The outcome of a check. Only FAILED means that the file cannot run."""
+    """The outcome of one check of a file. Only FAILED means that the file cannot run."""
 
     PASSED = "ok"
     UNKNOWN = "?"
@@ -45,8 +45,8 @@ class FileFinding:
     """The result of one check.
 
     Attributes:
-      subject: The thing that was checked, in a word.
-      outcome: Outcome of the check. Only FAILED means that the file cannot run.
+      subject: The thing that was checked, such as `stamp`.
+      outcome: Outcome of the check. Only the outcome FAILED means that the file cannot run.
       text: Details of the result.
     """
 
@@ -75,7 +75,7 @@ class CheckReport(PrintedReport):
         return not any(finding.outcome is Verdict.FAILED for finding in self.findings)
 
     def lines(self) -> Iterator[str]:
-        """Yields a line for each check, and the answer."""
+        """Yields a line for each check, and a last line that says whether the file can run here."""
         for f in self.findings:
             yield f"  {f.outcome.value:6}  {f.subject:9} {name_text(f.text)}"
         yield f"{self.path} {'will run here' if self.will_run else 'will not run here'}."
@@ -92,7 +92,7 @@ def check_file(path: str, dispatch_library_path: str = "") -> CheckReport:
 
 
 class _Checks:
-    """Findings, as they come."""
+    """Findings, in the order of the checks."""
 
     def __init__(self) -> None:
         self.findings: list[FileFinding] = []
@@ -101,10 +101,7 @@ class _Checks:
         self.findings.append(FileFinding(subject, outcome, text))
 
     def ask(self, subject: str, question: Callable[[], _Value]) -> _Value | None:
-        """Returns the answer to a question.
-
-        Adds a failed finding and returns None if the question raises an error.
-        """
+        """Returns the result of `question`; if that raises an error, adds a failed finding and returns None."""
         try:
             return question()
         except LiteRtError as error:
@@ -151,7 +148,10 @@ def _check_vendor(checks: _Checks, model: Model, dispatch_library_path: str) -> 
     )
     checks.ask("byte code", lambda: _check_byte_code(Vendor(table), model))
     if stamp.soc_model == UNSAID_SOC_MODEL:
-        told = "the stamp does not name the SoC model: it was not given to stock LiteRT's compiler"
+        told = (
+            "the stamp does not contain the SoC model, since stock LiteRT's compiler was called "
+            "without a SoC model"
+        )
         checks.add("device", Verdict.UNKNOWN, told)
         return
     device = checks.ask("device", lambda: Vendor(table).call("check_device", stamp.soc_model))
@@ -164,7 +164,7 @@ def _check_vendor(checks: _Checks, model: Model, dispatch_library_path: str) -> 
 
 
 def _check_byte_code(vendor: Vendor, model: Model) -> None:
-    """Asks the vendor whether its device can read each module, and has its functions."""
+    """Asks the vendor whether its device can read each byte code module and the functions in it."""
     for module in model.byte_code:
         code, _ = unpack(module.blob, "byte code")
         names = [name for _, name in module.users]
@@ -197,7 +197,7 @@ def _check_maker(checks: _Checks, model: Model, *, has_code: bool) -> None:
     elif has_code:
         text = (
             f"the maker of the file is unknown: {maker.why_not}. Kernels in the file are code: "
-            "outside of a sandbox, they run with your privileges"
+            "outside a sandbox, they run with your privileges"
         )
         checks.add("maker", Verdict.UNKNOWN, text)
 
@@ -220,8 +220,8 @@ def _check_manifest(checks: _Checks, model: Model) -> None:
     if manifest.native_assets:
         names = ", ".join(f"'{name}'" for name in manifest.native_assets)
         text = (
-            f"the file needs machine code from the assets for {names}, which runs only with "
-            "litert-npu run --allow_native_assets or Options(allow_native_assets=True)"
+            f"the assets for {names} contain machine code, which runs only with litert-npu run "
+            "--allow_native_assets or Options(allow_native_assets=True)"
         )
         checks.add("native", Verdict.UNKNOWN, text)
     made_by = f"made by litert-npu {manifest.sdk_version}; this is {SDK_VERSION}"
@@ -230,7 +230,7 @@ def _check_manifest(checks: _Checks, model: Model) -> None:
     stamp = checks.ask("manifest", lambda: read_stamp(model))
     if stamp and stamp != Stamp(manifest.soc_manufacturer, manifest.soc_model):
         whom = f"{manifest.soc_manufacturer} {manifest.soc_model}"
-        checks.add("manifest", Verdict.FAILED, f"the manifest names {whom}, but the stamp does not")
+        checks.add("manifest", Verdict.FAILED, f"the manifest is for {whom}, but the stamp is not")
     mismatches = find_mismatches(manifest, assets, modules)
     for mismatch in mismatches:
         checks.add("digests", Verdict.FAILED, f"{mismatch}. Compile the model again.")
@@ -248,7 +248,7 @@ def _check_cpu(checks: _Checks, model: Model) -> None:
     if unknown:
         text = f"custom ops without a CPU kernel: {counts_text(unknown)}"
         remedy = (
-            "The report of apply_plugin says why these ops are not on the NPU"
+            "See in the report of apply_plugin why these ops are not on the NPU"
             if model.find_metadata(STAMP_KEY) is not None
             else "Compile the model for the NPU"
         )
@@ -260,7 +260,7 @@ def _check_cpu(checks: _Checks, model: Model) -> None:
 
 
 def _is_opened(model: Model) -> bool:
-    """Returns whether stock LiteRT's interpreter can open a model; raises an error if not."""
+    """Returns True if stock LiteRT's interpreter can open a model, and raises an error otherwise."""
     from litert.runtime.trial_opening import check_opens  # here: it imports NumPy
 
     assert model.source is not None

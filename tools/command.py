@@ -1,4 +1,4 @@
-"""A command of a tool, or a group of commands, which turns flags and arguments into an exit status."""
+"""Commands of the command-line tools, and groups of commands, which parse a command line and run it."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from .progress_bar import ProgressBar
 
 
 class Command(NamedTuple):
-    """A command of a tool.
+    """One command of a command-line tool.
 
     Attributes:
       usage: The arguments on the first line, and a description of the command on the next lines.
       flags: The command's own flags.
       run: Function that does the work, with flags and arguments as parameters, and returns the exit status.
       num_arguments: Maximum number of arguments.
-      num_optional: Number of arguments that may be left out.
-      choices: The values that an argument can have; empty if any text will do.
-      takes_vendor_options: Whether unknown flags are options of vendors. `run` receives such flags among its
-        arguments, and separates them with `split_arguments`.
+      num_optional: Number of arguments that are optional.
+      choices: The values allowed for an argument; empty if any text is allowed.
+      takes_vendor_options: Whether unknown flags are options of vendors. `run` then receives the unknown flags
+        among its arguments, and separates them with `split_arguments`.
     """
 
     usage: str
@@ -57,7 +57,7 @@ class Command(NamedTuple):
     takes_vendor_options: bool = False
 
     def main(self, program: str, arguments: Sequence[str]) -> int:
-        """Parses a command line and runs it; returns the exit status."""
+        """Parses a command line, runs the command, and returns the exit status."""
         flags = make_flags([*COMMON, *self.flags])
         hint = f"{program} --help lists the flags."
         rest = begin(flags, [program, *arguments], hint, self.takes_vendor_options)
@@ -89,13 +89,16 @@ class Command(NamedTuple):
 
 @mapped_files_guarded()
 def run_guarded(main: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:
-    """Runs a main. Prints an error as one message to stderr, with --debug also its traceback.
+    """Runs the `main` function of a program.
 
-    With --report=json, an error is also printed to stdout, as JSON, if the report is not there already.
+    Prints an error as one message to stderr; --debug also prints the traceback.
+
+    With --report=json, an error is also printed to stdout as JSON, unless the report has already been printed to
+    stdout.
 
     Args:
       main: Function that runs a command line and returns the exit status.
-      arguments: Arguments for `main`, of which the first is the program's name.
+      arguments: Arguments for `main`; the first argument is the program's name.
 
     Returns:
       The exit status of the process.
@@ -114,7 +117,7 @@ def run_guarded(main: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
         drop_output(sys.stdout)
         return BROKEN_PIPE
     except BaseException as error:
-        # What else is wrong comes of zeros in place of the bytes.
+        # The other error is caused by zeros that replace the missing bytes.
         lost = lost_bytes() if isinstance(error, Exception) else None
         explained, text = _explain(lost or error, os.path.basename(arguments[0]))
         is_cancelled = explained.status is Status.CANCELLED
@@ -123,7 +126,7 @@ def run_guarded(main: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
             traceback.print_exception(error)
         if is_cancelled and not ProgressBar.make_room():
             text = f"{after_ctrl_c()}{text}"
-    with suppress(LiteRtError):  # no other place is left for the message
+    with suppress(LiteRtError):  # there is no other stream for the message
         print_text(text, sys.stderr)
     if not has_reported:
         with suppress(LiteRtError, BrokenPipeError):
@@ -140,7 +143,7 @@ def _print_error_report(arguments: Sequence[str], error: LiteRtError, code: int)
 
 
 def _explain(error: BaseException, program: str) -> tuple[LiteRtError, str]:
-    """Returns the error that ends a program, as a LiteRtError, and the message for people."""
+    """Returns the error that ends a program, as a LiteRtError, and the message for the user."""
     if not isinstance(error, LiteRtError):
         error = interrupt_of(error) or refusal_of(error) or error
     if isinstance(error, LiteRtError):
@@ -151,7 +154,7 @@ def _explain(error: BaseException, program: str) -> tuple[LiteRtError, str]:
         return cancelled, "CANCELLED: " + ". ".join(["interrupted", *error.args])
     if isinstance(
         error, (SystemExit, ProcessEnd)
-    ):  # no main of ours: what a vendor's driver or a library does
+    ):  # not from our `main`: a vendor's driver or a library ends the process
         status, hint = Status.RUNTIME_FAILURE, "--debug shows where."
         what = f"code that {program} called has tried to end the process: {describe(error)}"
     else:
@@ -161,10 +164,10 @@ def _explain(error: BaseException, program: str) -> tuple[LiteRtError, str]:
 
 
 class CommandGroup(NamedTuple):
-    """A group of commands, which runs the command that the first argument names.
+    """A group of commands; the first argument is the name of the command to run.
 
     Attributes:
-      about: A sentence for the help of the group.
+      about: A sentence about the group of commands, for the help text.
       modules: Pattern of the commands' module names, relative to this package, with `{}` for the command's name.
       commands: Short descriptions of the commands, by name.
     """

@@ -1,4 +1,4 @@
-"""The words that command lines of this project consist of, for completion in a shell."""
+"""The commands, flags and values of this project's programs, for completion in a shell."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class CommandWords:
     """Words that may follow the name of a program, a group of commands or a command.
 
     Attributes:
-      commands: The commands of a group, with what each does.
+      commands: The commands of a group, with a description of each command.
       flags: The flags of a command.
-      choices: The values of an argument; empty for file names.
+      choices: The values allowed for an argument; empty if the argument is a file name.
     """
 
     commands: Mapping[str, str] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class CommandWords:
 
 
 def find_programs() -> dict[str, CommandWords]:
-    """Returns the words of each program, group and command, by their whole names, such as `litert-npu run`."""
+    """Returns the words of each program, group and command, by full name, such as `litert-npu run`."""
     from .apply_command_line import all_flags
     from .layer.layer_flags import REFERENCE_FLAGS
 
@@ -63,7 +63,7 @@ def _group_words(
 
 
 def flag_words(flag: Flag) -> list[str]:
-    """Returns the ways to write a flag, such as `--report`, `-o`, or `--nocheck_kernels` if its default is on."""
+    """Returns the spellings of a flag: `--report`, `-o`, or `--nocheck_kernels` if the flag is on by default."""
     off = "no" if flag.default is True else ""
     words = [f"-{flag.name}" if len(flag.name) == 1 else f"--{off}{flag.name}"]
     return [*words, f"-{flag.short_name}"] if flag.short_name else words
@@ -80,5 +80,5 @@ def is_number(flag: Flag) -> bool:
 
 
 def is_list(flag: Flag) -> bool:
-    """Returns whether the value of a flag may have parts with commas between them."""
+    """Returns whether the value of a flag is a list separated by commas."""
     return not isinstance(flag.default, bool | int | float | str | None)

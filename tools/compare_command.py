@@ -44,24 +44,28 @@ _INSIDE = ("auto", "cuts", "taps")
 _OF_THE_WHOLE = {
     "reference", "all", "bisect", "signature", "subgraphs", "report", *(f.name for f in (*SAMPLE_FLAGS, *PAGE))
 }  # fmt: skip
-"""Flags that choose what is compared or shown. The command for a part of the model has other values."""
+"""Flags that choose what is compared or shown.
+
+The command that reproduces an error has its own values for these flags.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class CompareCommandOptions:
-    """The model to compare, and the samples and the reference to compare it with.
+    """The model to compare, the input samples, and the reference.
 
     Attributes:
-      apply: Options for the compilation; None if the command line has no flags for it.
-      reference: Path of the model that stock LiteRT runs, or of golden arrays; "" for the compared model.
+      apply: Options for compiling the model; None if the command line has no flags for compiling.
+      reference: Path of the model that stock LiteRT runs as the reference, or of a file with golden arrays; "" for
+        the compared model itself.
       kernels: Kernels of stock LiteRT that compute the reference.
       functions: `op,file.py:function`: Python functions that compute ops for the reference.
-      tolerance: Maximum error of an op itself, as a fraction of the magnitudes that the op sums.
-      num_runs: Number of runs of each sample.
-      inside: The way to read tensors inside NPU calls: `cuts`, `taps` or `auto`.
+      tolerance: Maximum error that one op may add, as a fraction of the sum of the magnitudes that the op adds up.
+      num_runs: Number of runs with each sample.
+      inside: The method of reading tensors inside NPU calls: `cuts`, `taps` or `auto`.
       samples: Sources of the input samples.
-      load: Options for the load of the compiled model, and the signature to run.
-      part_folder: Folder for the smallest part with wrong results; "" to write no part.
+      load: Options for loading the compiled model, and the signature to run.
+      part_folder: Folder for the smallest part of the model that gives wrong results; "" to write no part.
       part_flags: Flags for the command that reproduces the error.
     """
 
@@ -82,8 +86,8 @@ def compare(path: str, options: CompareCommandOptions) -> CompareReport:
     """Compares a model with its reference.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the file is not compiled and there are both a reference and flags for
-        compilation; or an error of the comparison.
+      LiteRtError: INVALID_ARGUMENT, if the file is not compiled and the command line has both a reference and
+        flags for compiling; or an error of the comparison.
     """
     from litert.analysis.source_graph import SourceGraph  # here: --help must not wait for it
 
@@ -93,9 +97,10 @@ def compare(path: str, options: CompareCommandOptions) -> CompareReport:
     if other and not compiled and options.apply is not None and not os.path.samefile(path, other):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            "the file is not compiled, but the flags for compilation would compile its reference",
+            "the file is not compiled, but the flags for compiling would compile its reference",
             path,
-            "Compare the file with its --reference without these flags, or the file alone with them.",
+            "Leave out these flags to compare the file with its --reference, or leave out "
+            "--reference to compile and compare the file alone.",
         )
     source = SourceGraph(other or path, options.load.signature)
     samples = read_samples(source, replace(options.samples, golden=golden))
@@ -113,14 +118,14 @@ def compare(path: str, options: CompareCommandOptions) -> CompareReport:
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """What is compared.
+    """The files of a comparison.
 
     Attributes:
-      source: the model that the reference runs; the compiled file, where that is alone.
-      compiled: path of the compiled file; "" to compile the source.
-      transformed: path of what transformations have made of the source; "" for nothing.
+      source: The model that computes the reference; the compiled file itself, if no other model is given.
+      compiled: Path of the compiled file; "" to compile the source.
+      transformed: Path of the model that transformations made from the source; "" if there is none.
       samples: inputs.
-      options: of the engine.
+      options: Options of the comparison.
     """
 
     source: SourceGraph
@@ -130,7 +135,7 @@ class _Compared:
     options: CompareOptions
 
     def compare(self, *, is_alone: bool) -> ModelComparison:
-        """Compares it; a compiled file may be alone, without the model that it was made from."""
+        """Compares the files. A compiled file may be compared without the model from which it was made."""
         from litert.analysis.comparing import compare_as_it_is, compare_model, compare_transformed
 
         if is_alone:
@@ -140,7 +145,7 @@ class _Compared:
         return compare_model(self.source, self.compiled, self.samples, self.options)
 
     def find_wrong_part(self, comparison: ModelComparison, folder: str) -> WrongPart:
-        """Finds the smallest part that is wrong; its files are in a folder."""
+        """Finds the smallest part with wrong results, and writes its files to a folder."""
         from litert.analysis.wrong_part import find_wrong_part
         from litert.analysis.wrong_rewrite import find_wrong_rewrite
 
@@ -153,7 +158,7 @@ class _Compared:
 def _write_part(
     compared: _Compared, comparison: ModelComparison, options: CompareCommandOptions
 ) -> tuple[ModelComparison, PartFiles | None]:
-    """Writes the smallest wrong part; without one, a note of the comparison says why."""
+    """Writes the smallest part with wrong results; if there is none, adds a note with the reason."""
     from litert.analysis.npu_files import working_folder
     from litert.analysis.wrong_part import NoPartError
 
@@ -167,28 +172,29 @@ def _write_part(
 
 
 def _check_files(path: str, reference: str, part_folder: str) -> None:
-    """Refuses files that cannot be compared, or a part of which cannot be written; "" is no file."""
+    """Refuses files that cannot be compared, or for which no part can be written; "" stands for no file."""
     if reference and not _is_golden(reference) and is_compiled(reference):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             "the reference is compiled for an NPU",
             reference,
-            "Name the model that the reference was compiled from, or a .npz of golden tensors.",
+            "Give the model from which the reference was compiled, or a .npz file with golden "
+            "tensors.",
         )
     if not reference and is_compiled(path):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            "the file is compiled, and does not contain the model that it was compiled from",
+            "the file is compiled, and does not contain the model from which it was compiled",
             path,
-            "Name that model with --reference, or a .npz of golden tensors.",
+            "Give this model, or a .npz file with golden tensors, with --reference.",
         )
     if part_folder and _is_golden(reference) and is_compiled(path):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            "--bisect needs the model that the file was compiled from, and the file does not "
+            "--bisect needs the model from which the file was compiled, but the file does not "
             "contain this model",
             path,
-            "Name that model with --reference in place of the golden tensors.",
+            "Give this model with --reference instead of the golden tensors.",
         )
     if part_folder:
         check_folder(part_folder)
@@ -201,7 +207,7 @@ def _is_golden(path: str) -> bool:
 def _engine_options(
     options: CompareCommandOptions, source: SourceGraph, golden: str
 ) -> tuple[CompareOptions, Mapping[str, str]]:
-    """What the engine is told; and why golden arrays are not compared, by name."""
+    """Returns the options of the comparison; and reasons why golden arrays are not compared, by name."""
     from litert.analysis.compare_options import CompareOptions
     from litert.analysis.golden_arrays import match_golden
     from litert.analysis.reference_run import ReferenceOptions
@@ -214,10 +220,10 @@ def _engine_options(
             reasons = "; ".join(f"'{name}': {reason}" for name, reason in left.items())
             raise LiteRtError(
                 Status.NOT_FOUND,
-                "no array in the file belongs to a tensor of the "
+                "no array in the file has the name of a tensor of the "
                 f"model{': ' if left else ''}{reasons[:600]}",
                 golden,
-                "Name the arrays out0, out1, ..., or like the tensors: "
+                "Name the arrays out0, out1, ..., or name them after tensors of the model: "
                 f"{', '.join(list(source.outputs)[:5])}.",
             )
     load = options.load
@@ -240,46 +246,47 @@ _FLAGS = (
     Flag(
         "reference",
         "",
-        "The model that FILE was made from, which stock LiteRT runs for comparison; or a .npz "
-        "file with golden tensors, under their names or as out0, and optionally with inputs "
-        "(in0). By default, the reference is FILE itself.",
+        "The model from which FILE was made: stock LiteRT runs this model for comparison. Or a "
+        ".npz file with golden tensors, named after tensors of the model or out0, out1, ..., "
+        "and optionally with inputs (in0, in1, ...). By default, the reference is FILE itself.",
     ),
     Flag(
         "kernels",
         _KERNELS[0],
-        "The stock LiteRT kernels that compute the reference: reference (plain C++) or xnnpack.",
+        "Kernels of stock LiteRT that compute the reference results: reference (plain C++) or "
+        "xnnpack.",
         choices=_KERNELS,
     ),
     REFERENCE_FUNCTION,
     Flag(
         "tolerance",
         0.01,
-        "Maximum error that one op itself may add to float results, as a fraction of the "
-        "magnitudes that the op sums.",
+        "Maximum error that one op may add to float results, as a fraction of the sum of the "
+        "magnitudes that the op adds up.",
         least=0,
     ),
     *SAMPLE_FLAGS,
     Flag(
         "num_runs",
         2,
-        "Number of runs of each sample. All runs must give the same results.",
+        "Number of runs with each sample. All runs must give the same results.",
         least=1,
     ),
     Flag(
         "inside",
         _INSIDE[0],
-        "How the command reads tensors inside NPU calls: cuts (the model is compiled again with "
-        "these tensors as outputs), taps (the vendor's driver shows the tensors of its byte "
-        "code), or auto (taps if the byte code has any, otherwise cuts).",
+        "How the command reads tensors inside NPU calls: cuts (compiles the model again with "
+        "these tensors as outputs), taps (the vendor's driver returns the tensors while the "
+        "byte code runs), or auto (taps if the byte code has taps, otherwise cuts).",
         choices=_INSIDE,
     ),
-    Flag("all", False, "Show all tensors, in execution order."),
+    Flag("all", False, "Show all compared tensors, in execution order."),
     Flag(
         "bisect",
         "",
-        "Folder for the smallest part of the model that still gives wrong results, as a model "
-        "with its inputs. The report shows the command that reproduces the error. The folder is "
-        "created if it is missing.",
+        "Folder to which the command writes the smallest part of the model that still gives wrong "
+        "results, as a model with its inputs. The report shows the command that reproduces the "
+        "error. The folder is created if it is missing.",
     ),
     *RUN_FLAGS,
     *PLAN_FLAGS,
@@ -326,7 +333,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 def _read_load_choice(flags: FlagValues, path: str) -> LoadChoice:
-    """How the file is loaded that is compared, and what is compiled to compare with it."""
+    """Returns the options for loading the compared file, and for compiling the model to compare it with."""
     environment = EnvironmentOptions(dispatch_library_path=flags.dispatch_library_path)
     return guarded(path, LoadChoice(flags.signature, read_run_options(flags), environment))
 
@@ -338,7 +345,7 @@ def _page(report: CompareReport) -> Page:
 
 
 def _unchecked_error(report: CompareReport) -> LiteRtError:
-    """Nothing is wrong, as far as that can be told."""
+    """Whether the comparison found nothing wrong."""
     from litert.analysis.comparing import reference_hint
 
     return LiteRtError(
@@ -350,29 +357,29 @@ def _unchecked_error(report: CompareReport) -> LiteRtError:
 
 
 def _part_arguments(flags: FlagValues) -> list[str]:
-    """The flags that a part of the model is compared with; its calls may have nothing inside for taps to show."""
+    """Returns the flags for comparing a part of the model, whose calls may have no tensors for taps."""
     gone = {"inside"} if flags.inside == "taps" else set()
     return given_arguments(flags, [flag for flag in _PART_FLAGS if flag.name not in gone])
 
 
 def _read_compile_flags(flags: FlagValues, unknown: Sequence[str]) -> ApplyOptions | None:
-    """How to compile, where a flag says something of it."""
+    """Returns the options for compiling, if a flag asks for compiling; otherwise None."""
     if not unknown and not any(flags[flag.name].present for flag in PLAN_FLAGS):
         return None
     return read_apply_options(flags, unknown, start_hosting(flags))
 
 
 COMMAND = Command(
-    "FILE\nRuns a model on the NPU, runs each of its ops with stock LiteRT's CPU kernels too, "
-    "and reports the ops with wrong results. If FILE is not compiled, the command compiles FILE "
-    "like apply_plugin, with the same flags and the vendor's flags. If FILE is compiled, the "
-    "command compares FILE itself, and also compiles its --reference again with the flags that "
-    "FILE was compiled with. If FILE is the output of transformations, leave out all flags for "
-    "compilation: the command then runs FILE on the CPU and compares it with its --reference. "
-    "NPU calls of a file that you have not compiled on this machine run in a sandboxed process; "
-    "--sandbox=off turns the sandbox off. The exit status is 0 if the errors of all tensors are "
-    "within their limits, 1 if an error is larger, and 2 if the command cannot tell, for example "
-    "because an op on the NPU could not be compared.",
+    "FILE\nRuns a model on the NPU, runs each op of the model with stock LiteRT's CPU kernels "
+    "too, and reports the ops with wrong results. If FILE is not compiled, the command compiles "
+    "FILE like apply_plugin does, and accepts the flags of apply_plugin and of the vendor. If "
+    "FILE is compiled, the command compares FILE itself, and also compiles its --reference again "
+    "with the flags with which FILE was compiled. If FILE is the output of transformations, leave "
+    "out all flags for compiling: the command then runs FILE on the CPU and compares FILE with "
+    "its --reference. NPU calls of a file that you have not compiled on this machine run in a "
+    "sandboxed process; --sandbox=off turns the sandbox off. The exit status is 0 if the errors "
+    "of all tensors are within their limits, 1 if an error is larger, and 2 if the command cannot "
+    "tell, for example because an op on the NPU could not be compared.",
     _FLAGS,
     _run,
     num_arguments=1,

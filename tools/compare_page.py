@@ -1,4 +1,4 @@
-"""The page of `litert-npu compare`: shows the error of each op, and the op that causes wrong results."""
+"""The HTML page of `litert-npu compare`, with the error of each op, and the op that causes wrong results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .page.page import Cell, Column, Measure, Page, Quantity, Table
 
 
 def compare_page(report: CompareReport, source: str) -> Page:
-    """Returns the page of a report; reads the graph of the model that was compared."""
+    """Returns the HTML page of a report; reads the graph of the compared model for the page."""
     with read_model(source) as model:
         graph = show_graph(model, find_calls(model) or _calls(report.tensors, model))
     return Page(
@@ -32,7 +32,7 @@ def compare_page(report: CompareReport, source: str) -> Page:
 
 
 def _worst_node(report: CompareReport) -> str:
-    """The op to blame; else that of the first tensor beyond its limit; "" where all is well."""
+    """Returns the op to blame, or else the op of the first tensor beyond its limit; "" if there is none."""
     if report.blamed is not None:
         return node_id(report.blamed.op.subgraph, report.blamed.op.index)
     return next((node_id(t.subgraph, t.op) for t in report.tensors if not t.is_within), "")
@@ -41,8 +41,8 @@ def _worst_node(report: CompareReport) -> str:
 def _calls(tensors: Sequence[TensorErrors], model: Model) -> dict[OpPlace, str]:
     """Returns the NPU calls of ops.
 
-    An op whose tensor was not compared, as inside of a kernel that does several ops, is in the call of all that
-    read the tensor.
+    If an op's tensor was not compared, as inside a kernel for several ops, the op belongs to the call of the ops
+    that read the tensor.
     """
     compared = {(t.subgraph, t.op): t.call for t in tensors}
     for number, subgraph in enumerate(model.subgraphs):
@@ -66,7 +66,7 @@ def _facts(report: CompareReport) -> Iterator[tuple[str, str]]:
 
 
 def _measures(report: CompareReport) -> Iterator[Measure]:
-    """By op its worst tensor: the part of its limit that its own error is, and its error beside the reference."""
+    """Returns each op's worst tensor, with its own error as a fraction of the limit, and its difference."""
     own: dict[str, float] = {}
     greatest: dict[str, float] = {}
     flagged = {node_id(t.subgraph, t.op): _why(t) for t in report.tensors if not t.is_within}
@@ -127,8 +127,8 @@ def _tables(report: CompareReport) -> Iterator[Table]:
         Column("Problem"),
     ]
     about = (
-        "An op's own error: the error of its result for the inputs that the op had. The "
-        "other errors are differences from the reference."
+        "An op's own error is the error of its result, compared with the right result for the "
+        "same inputs. All other errors on this page are differences from the reference."
     )
     nodes = [node_id(t.subgraph, t.op) for t in tensors]
     yield Table("Tensors", columns, rows, about, nodes)

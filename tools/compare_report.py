@@ -20,8 +20,9 @@ class CompareReport(ModelComparison, PrintedReport):
 
     Attributes:
       path: Path of the model.
-      reference: Path of the model that stock LiteRT ran for the reference, or of the golden file.
-      part: Smallest part with wrong results, written by `--bisect`; null if `--bisect` wrote no part.
+      reference: Path of the model that stock LiteRT ran as the reference, or of the file with golden tensors.
+      part: Smallest part of the model that gives wrong results, written by `--bisect`; null if `--bisect` wrote no
+        part.
     """
 
     answers = ("passed",)
@@ -51,10 +52,14 @@ class CompareReport(ModelComparison, PrintedReport):
         yield from self.lines_with(_worst(self.tensors))
 
     def lines_with(self, shown: Sequence[TensorErrors]) -> Iterator[str]:
-        """Yields the lines of the text report, with these tensors."""
+        """Yields the lines of the text report, with a row for each of the given tensors."""
         samples = count_text(self.num_samples, "sample")
         beside = f" beside {self.reference}" if self.reference != self.path else ""
-        by = f"; each op beside stock LiteRT's {self.kernels} kernels" if self._is_checked else ""
+        by = (
+            f"; each op is compared with stock LiteRT's {self.kernels} kernels"
+            if self._is_checked
+            else ""
+        )
         yield f"{self.path}{beside}, on {samples}{by}"
         left = (
             f"; {count_text(len(self.unchecked), 'NPU op')} not compared" if self.unchecked else ""
@@ -96,10 +101,10 @@ class CompareReport(ModelComparison, PrintedReport):
             return
         yield f"First tensor with an error beyond its limit: {name_text(self.first)}"
         if self.blamed is None:
-            is_right = "the result of each op is right for the inputs that the op had"
+            is_right = "each op computes the right result from its inputs"
             yield (
                 "No single op causes the error: "
-                f"{is_right if self._is_checked else 'no op was checked by itself'}"
+                f"{is_right if self._is_checked else 'no op was checked separately'}"
             )
             return
         op, call = self.blamed.op, self.blamed.call
@@ -128,7 +133,7 @@ def _badness(tensor: TensorErrors) -> tuple[bool, bool, float, float]:
 
 
 def _table(tensors: Sequence[TensorErrors]) -> Iterator[str]:
-    """One row for each tensor: its op, its error beside the reference, and the op's own; then what is wrong."""
+    """Returns a row for each tensor: its op, its difference from the reference, the op's own error, the fault."""
     rows: list[tuple[str, ...]] = [
         ("op", "", "on", "greatest", "mean", "cosine", "SNR dB", "the op's own error")
     ]

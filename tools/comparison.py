@@ -17,8 +17,8 @@ class Comparison:
 
     Attributes:
       name: Name of the output.
-      greatest_difference: Greatest difference of all elements; infinite if only one of the two values is a
-        number.
+      greatest_difference: Greatest difference over all elements; infinite if one of two compared values is NaN and
+        the other is a number.
       index: Index of the element with the greatest difference; empty for a scalar.
       value: Value of the element with the greatest difference.
       expected: Golden value of the element with the greatest difference.
@@ -50,20 +50,20 @@ def compare(
 ) -> list[Comparison]:
     """Compares outputs with their golden outputs. The tolerance is the maximum difference that passes.
 
-    Two values that are not numbers are equal.
+    Two NaN values count as equal.
     """
     return [_compare(name, outputs[name], expected, tolerance) for name, expected in golden.items()]
 
 
 def match_outputs(ours: Mapping[str, Array], others: Mapping[str, Array]) -> dict[str, str]:
-    """Pairs the outputs of two models by name; pairs outputs without a partner of the same name by position.
+    """Pairs the outputs of two models by name, or by position if the other model has no output with the same name.
 
     Returns:
-      The other model's names of the outputs, by this model's names.
+      The names of the other model's outputs, by the names of this model's outputs.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if an output has no counterpart, or its counterpart has another shape or
-        type.
+      LiteRtError: INVALID_ARGUMENT, if an output has no corresponding output in the other model, or the
+        corresponding output has another shape or type.
     """
     left = [name for name in ours if name not in others]
     right = [name for name in others if name not in ours]
@@ -84,13 +84,13 @@ def match_outputs(ours: Mapping[str, Array], others: Mapping[str, Array]) -> dic
 
 
 def _type_text(array: Array) -> str:
-    """`float32 [1, 4]`; what is no number is `text` in either runtime."""
+    """Returns a type as text, such as `float32 [1, 4]`; types that are not numbers are `text` in both runtimes."""
     kind = str(array.dtype) if array.dtype.kind in "biuf" else "text"
     return f"{kind} {list(array.shape)}"
 
 
 def _incomparable(what: str) -> LiteRtError:
-    hint = "Name the model that the compiled file was made from with --stock_model."
+    hint = "Give the model from which the file was compiled with --stock_model."
     return LiteRtError(Status.INVALID_ARGUMENT, f"outputs cannot be compared: {what}", hint=hint)
 
 

@@ -10,7 +10,7 @@ from .command_line import FlagValues
 from .console import print_text
 
 SCRIPTS: Mapping[str, str] = {"bash": "bash_completion", "zsh": "zsh_completion"}
-"""Modules that write the script, by the shell's name."""
+"""Modules that make the completion script, by the shell's name."""
 
 
 def completion_script(shell: str) -> str:
@@ -31,11 +31,11 @@ def _run(_: FlagValues, arguments: Sequence[str]) -> int:
 
 COMMAND = Command(
     "SHELL\nPrints a completion script for a shell, bash or zsh. The script completes command "
-    "lines of litert-npu and apply_plugin: commands, flags, values of flags, and file names. It "
-    "starts no Python. Print the script again after an update.\n\n  litert-npu completion bash > "
-    "~/.litert_npu_completion; echo '. ~/.litert_npu_completion' >> ~/.bashrc\n  litert-npu "
-    "completion zsh > ~/.litert_npu_completion; echo '. ~/.litert_npu_completion' >> "
-    "~/.zshrc\n\nIn .zshrc, the line belongs below the one that calls compinit.",
+    "lines of litert-npu and apply_plugin: commands, flags, values of flags, and file names. The "
+    "script does not start Python. Print the script again after an update.\n\n  litert-npu "
+    "completion bash > ~/.litert_npu_completion; echo '. ~/.litert_npu_completion' >> ~/.bashrc\n "
+    " litert-npu completion zsh > ~/.litert_npu_completion; echo '. ~/.litert_npu_completion' >> "
+    "~/.zshrc\n\nIn .zshrc, put this line below the line that calls compinit.",
     (),
     _run,
     num_arguments=1,

@@ -1,4 +1,4 @@
-"""Prints the output of commands: text for people, JSON for programs, and no control characters."""
+"""Prints the output of commands as text for people or as JSON for programs, without control characters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PROJECT = "litert-npu"
 
 
 def print_text(text: str, stream: TextIO) -> None:
-    """Prints a text. Characters that `printable` escapes, or that the stream's encoding lacks, are escaped."""
+    """Prints a text; escapes control characters, and characters that the stream's encoding cannot represent."""
     encoding = stream.encoding or "utf-8"
     safe = printable(text).encode(encoding, "backslashreplace").decode(encoding)
     with writing_to(stream):
@@ -29,7 +29,7 @@ def print_text(text: str, stream: TextIO) -> None:
 
 
 def print_version(program: str) -> None:
-    """Prints the version of this project to stdout, behind the program's name and the project's."""
+    """Prints the name of the program, the name of this project and its version to stdout."""
     from litert.core.version import SDK_VERSION  # here: few command lines ask for it
 
     name = os.path.basename(program)
@@ -42,7 +42,7 @@ def print_lines(lines: Iterable[str], stream: TextIO) -> None:
 
 
 def printable(text: str) -> str:
-    """Returns a text with escapes for unprintable characters, such as control characters in names."""
+    """Returns a text with escapes for unprintable characters, such as control characters and line breaks."""
     return "".join(
         c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text
     )
@@ -50,11 +50,11 @@ def printable(text: str) -> str:
 
 @contextmanager
 def writing_to(stream: TextIO) -> Iterator[None]:
-    """Turns an OSError of a stream in the block into a LiteRtError.
+    """Converts an OSError that a stream raises in the `with` block to a LiteRtError.
 
     Raises:
       LiteRtError: FILE_IO.
-      BrokenPipeError: The reader has closed the pipe.
+      BrokenPipeError: The process that reads the output has closed the pipe.
     """
     try:
         yield
@@ -68,12 +68,12 @@ def writing_to(stream: TextIO) -> Iterator[None]:
 
 
 def is_closed(stream: TextIO) -> bool:
-    """Returns whether a standard stream was closed at the start of the process, so that its output is lost."""
+    """Returns whether a standard stream was closed when the process started, so that its output is lost."""
     return getattr(stream, "name", "") == os.devnull
 
 
 def drop_output(stream: TextIO) -> None:
-    """Drops the buffered output of a stream, which Python would otherwise try to write at the end."""
+    """Discards the buffered output of a stream, so that Python does not try to write it when the process ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -90,18 +90,18 @@ def size_text(size: int) -> str:
 
 
 def count_text(number: int, noun: str) -> str:
-    """Returns a number with its noun: `1 op`, `2 ops`."""
+    """Returns a number with a noun in the singular or plural: `1 op`, `2 ops`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def counts_text(names: Iterable[str]) -> str:
-    """Returns the counts of names, the most frequent name first: `3 RELU, 1 ADD`."""
+    """Returns how often each name occurs, the most frequent name first: `3 RELU, 1 ADD`."""
     counts = Counter(names).most_common()
     return ", ".join(f"{count} {name_text(name)}" for name, count in counts)
 
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
-    """Returns a table as CSV. An apostrophe precedes a text that a spreadsheet would take for a formula."""
+    """Returns a table as CSV. A text that a spreadsheet would read as a formula gets an apostrophe in front."""
     import csv  # here: --help must not wait for it
 
     text = io.StringIO()
@@ -117,9 +117,9 @@ def _cell(text: str) -> str:
 
 
 def table_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yields the lines of a table whose first row is the head.
+    """Yields the lines of a table; the first row contains the column heads.
 
-    Columns of numbers are aligned right, other columns left.
+    Columns of numbers are aligned to the right, other columns to the left.
     """
     lines = list(rows)
     columns = list(zip(*lines, strict=True))
@@ -134,10 +134,7 @@ def table_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def ask(question: Callable[[], _Value], problems: list[str]) -> _Value | None:
-    """Returns the answer to a question.
-
-    If the question raises an error, adds the error to `problems` and returns None.
-    """
+    """Returns the result of `question`; if that raises an error, adds the error to `problems` and returns None."""
     try:
         return question()
     except LiteRtError as error:
@@ -159,11 +156,11 @@ class PrintedReport(PlainReport):
         return json_text(self.to_values())
 
     def to_text(self) -> str:
-        """Returns the lines as one text. A line break in a name does not begin a new line."""
+        """Returns the lines of the text report as one text, with line breaks in names escaped."""
         return "\n".join(map(continued, self.lines()))
 
     def to_csv(self) -> str:
-        """Returns the report's table as CSV, if the report has a table."""
+        """Returns the table of the report as CSV; only some reports have a table."""
         raise NotImplementedError
 
     def show(self, form: str) -> None:

@@ -1,4 +1,4 @@
-"""The text of a comparison with an earlier coverage report."""
+"""Text about the differences between a coverage report and an earlier coverage report."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def change_lines(change: CoverageChange) -> Iterator[str]:
     as_before = sum(model.is_same for model in change.models)
     yield f"  {count_text(as_before, 'model')} as before"
     for what, paths in (
-        ("that it does not have", change.new),
-        ("that only it has", change.missing),
+        ("missing in the earlier report", change.new),
+        ("only in the earlier report", change.missing),
     ):
         if paths:
             named = ", ".join(map(name_text, paths[:_MOST_NAMED]))
@@ -44,13 +44,13 @@ def _model_lines(model: ModelChange) -> Iterator[str]:
         yield "    left the NPU:"
         yield from _left_lines(model.left)
     if model.came:
-        yield f"    came to the NPU: {counts_text(op.name for op in model.came)}"
+        yield f"    moved to the NPU: {counts_text(op.name for op in model.came)}"
     for split in model.splits:
         yield f"    ops of call {name_text(split.call)} are now in {len(split.calls)} calls"
 
 
 def change_text(model: ModelChange) -> str:
-    """Returns whether a model is worse, or why it cannot be compared."""
+    """Returns a text that says whether a model has become worse, or why it cannot be compared."""
     if model.problem:
         return f"not compared: {model.problem}"
     if not (model.had_problem or model.has_problem):

@@ -29,13 +29,14 @@ _FLAGS = (
     Flag(
         "compile",
         False,
-        "Also compile the ops that the vendor's plugin takes, since the compiler may still "
-        "refuse them. By default, the plugin is only asked which ops it takes.",
+        "Also compile the ops that the vendor's plugin accepts, since compiling an accepted op "
+        "may still fail. By default, the command compiles nothing, and only asks the plugin "
+        "which ops the plugin accepts.",
     ),
     Flag(
         "flops",
         (),
-        "Number of arithmetic operations of an op whose cost is unknown, such as a custom op, as "
+        "Number of arithmetic operations of an op of unknown cost, such as a custom op, as "
         "op,formula. The formula may use the dimensions B, F, Y, X of output 0, as in "
         "MyOp,2*B*F*Y*X. Give the flag once for each op.",
         is_repeated=True,
@@ -43,20 +44,20 @@ _FLAGS = (
     Flag(
         "shape",
         (),
-        "Shape of an input whose shape is dynamic, to compute the costs of ops with, as "
-        "input:1x224x224x3. Give the flag once for each input.",
+        "Shape to assume for an input with a dynamic shape when the costs of ops are computed, "
+        "as input:1x224x224x3. Give the flag once for each input.",
         is_repeated=True,
     ),
     Flag(
         "compare",
         "",
         "An earlier report, made with --report=json. The command shows what has changed since "
-        "that report, and whether the change is worse.",
+        "the earlier report, and whether a model has become worse.",
     ),
     Flag(
         "fail_under",
         0.0,
-        "Minimum percentage of each model's arithmetic that must be on the NPU.",
+        "Minimum percentage of each model's arithmetic operations that must be on the NPU.",
         least=0,
     ),
     Flag(
@@ -76,7 +77,7 @@ _FLAGS = (
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     paths, unknown = split_arguments(arguments)
     if not paths:
-        raise usage_error("no model", "Name TFLite models, or folders with TFLite models.")
+        raise usage_error("no model", "Give TFLite models, or folders with TFLite models.")
     hosting = start_hosting(flags)
     options = read_apply_options(flags, unknown, hosting)
     # Here, since --help must not wait for them.
@@ -115,7 +116,7 @@ def _page(report: CoverageReport) -> Page:
 
 
 def _read_formulas(texts: Sequence[str]) -> dict[str, Formula]:
-    """The formula of each op, by its name."""
+    """Returns the formula of each op, by op name."""
     from litert.core.formula import Formula
 
     formulas: dict[str, Formula] = {}
@@ -123,15 +124,15 @@ def _read_formulas(texts: Sequence[str]) -> dict[str, Formula]:
         op, comma, formula = text.partition(",")
         if not op or not comma or op in formulas:
             raise usage_error(
-                f"--flops={text} does not name an op and a formula, or names the op again",
-                "Write it as op,2*B*F*Y*X, once for each op.",
+                f"--flops={text} is not an op and a formula, or gives a second formula for the op",
+                "Write --flops=op,2*B*F*Y*X, once for each op.",
             )
         formulas[op] = Formula(formula)
     return formulas
 
 
 def _failures(flags: FlagValues, models: Sequence[ModelCoverage]) -> Iterator[str]:
-    """Which models are below what flags ask for, in sentences; one is, too, if that is not known of it."""
+    """Yields sentences about models whose share is below the required minimum, or is unknown."""
     for model in models:
         for flag, what, share in (
             ("fail_under", "arithmetic", model.arithmetic_share),
@@ -148,14 +149,14 @@ def _failures(flags: FlagValues, models: Sequence[ModelCoverage]) -> Iterator[st
 
 
 COMMAND = Command(
-    "MODEL...\nShows which ops of TFLite models a vendor's NPU takes, which ops stay on the CPU "
-    "and why, and their share of the arithmetic and of the memory traffic. A folder stands for "
-    "all *.tflite files in it and in its subfolders. The command writes no files, except the "
-    "pages that flags ask for. Names of a vendor's options begin with the vendor's name: "
-    "--myvendor_option=value. The exit status is 1 if a model is below --fail_under, or if "
-    "--compare finds that a model has become worse: an op is no longer on the NPU, or an NPU "
-    "call is now split into more calls. The exit status is 2 if the command cannot tell, for "
-    "example because a model is damaged.",
+    "MODEL...\nShows which ops of TFLite models a vendor's NPU can run, which ops stay on the CPU "
+    "and why, and the NPU's share of the arithmetic and of the memory traffic. A folder stands "
+    "for all *.tflite files in it and in its subfolders. The command writes no files, except "
+    "pages that you request with flags. The name of a vendor's option begins with the vendor's "
+    "name: --myvendor_option=value. The exit status is 1 if a model is below --fail_under or if "
+    "--compare finds that a model has become worse. A model is worse if an op is no longer on the "
+    "NPU, or if an NPU call is now split into more calls. The exit status is 2 if the command "
+    "cannot tell, for example because a model is damaged.",
     _FLAGS,
     _run,
     num_arguments=sys.maxsize,

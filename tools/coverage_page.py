@@ -1,4 +1,4 @@
-"""The page of `litert-npu coverage`: ops that an NPU takes, and costs and reasons of ops on the CPU."""
+"""The HTML page of `litert-npu coverage`: ops that an NPU can run, and costs and reasons of ops on the CPU."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from .page.html_file import graph_data
 from .page.page import Cell, Column, Measure, Page, Quantity, ShownSubgraph, Table
 
 _MOST_CHARACTERS = 1_900_000
-"""Maximum number of characters for graphs and rows of ops, so that the page stays below 2 MB."""
+"""Maximum number of characters for graphs and op rows on a page, so that the page stays below 2 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """The part of the page about one model's ops.
+    """The part of the page that shows the ops of one model.
 
     Attributes:
-      number: of the model; None where it is the only one.
-      graph: its subgraphs.
-      rows: a row for each op.
-      nodes: the ids of the ops' nodes; "" for one that the file does not have.
+      number: Number of the model; None if there is only one model.
+      graph: Subgraphs of the model.
+      rows: A row for each op.
+      nodes: Ids of the ops' nodes; "" for an op that is not in the file.
     """
 
     number: int | None
@@ -48,14 +48,14 @@ class _Shown:
 
     @property
     def size(self) -> int:
-        """The number of characters that this model adds to the page."""
+        """Number of characters that the model adds to the page."""
         return len(
             json_text([graph_data(self.graph), self.rows, [self.nodes] * 3], is_compact=True)
         )
 
 
 def coverage_page(report: CoverageReport) -> Page:
-    """Returns the page of a report; reads the graphs of as many models as fit on a page."""
+    """Returns the HTML page of a report, with the graphs of as many models as fit on a page."""
     only = report.models[0] if len(report.models) == 1 else None
     shown = _fitting(report.models)
     tables = [
@@ -79,7 +79,7 @@ def coverage_page(report: CoverageReport) -> Page:
 
 
 def _fitting(models: Sequence[ModelCoverage]) -> list[_Shown]:
-    """The models whose graphs fit, the first ones where not all do; one alone always does."""
+    """Returns the first models, as many as fit on the page with their graphs. A single model always fits."""
     shown: list[_Shown] = []
     left = _MOST_CHARACTERS
     for number, model in enumerate(models):
@@ -99,8 +99,8 @@ def _notes(report: CoverageReport, shown: Sequence[_Shown]) -> Iterator[str]:
     left = sum(not model.problem for model in report.models) - len(shown)
     if left:
         yield (
-            f"The page has no room for the graphs and ops of {count_text(left, 'model')}. To see "
-            "them, name fewer models."
+            f"The graphs and ops of {count_text(left, 'model')} do not fit on this page. To see "
+            "these graphs, give fewer models."
         )
 
 
@@ -129,7 +129,7 @@ def _facts(model: ModelCoverage) -> Iterator[tuple[str, str]]:
 
 
 def _show_model(coverage: ModelCoverage, number: int | None) -> Sequence[ShownSubgraph]:
-    """Its graph. An op of which some parts are on the CPU says why."""
+    """Its graph. An op with parts on the CPU has the reason."""
     calls: dict[OpPlace, str] = {}
     reasons: dict[OpPlace, str] = {}
     for op in coverage.ops:
@@ -236,7 +236,7 @@ def _refusal_table(report: CoverageReport) -> Table:
         Column("Models", Quantity.COUNT),
         Column("Arithmetic", Quantity.SHARE),
         Column("Traffic", Quantity.SHARE),
-        Column("More calls with them", Quantity.COUNT),
+        Column("More calls with these ops", Quantity.COUNT),
         Column("Reason"),
     ]
     return Table("On the CPU", columns, rows, "Why ops stay on the CPU, the costliest first.")

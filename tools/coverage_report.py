@@ -23,16 +23,16 @@ _MOST_REFUSALS = 30
 
 @dataclass(frozen=True, slots=True)
 class CoverageReport(PrintedReport):
-    """The ops of models that an NPU takes.
+    """Which ops of models an NPU can run, and their share of the costs.
 
     Attributes:
       soc_manufacturer, soc_model: Vendor and SoC model of the NPU.
       plugin_sdk_version: Version of the vendor's compiler.
       sdk_version: Version of this project.
-      models: Models, in the order of the command line.
-      refusals: Reasons why ops stay on the CPU, in all models, the costliest first.
+      models: Reports of the models, in the order of the command line.
+      refusals: Reasons why ops of any model stay on the CPU, sorted by the cost of these ops, highest first.
       comparison: Differences from an earlier report; null without an earlier report.
-      failures: Sentences about models that are below the required percentages.
+      failures: Sentences about models whose NPU share is below the required percentage.
     """
 
     soc_manufacturer: str
@@ -46,7 +46,7 @@ class CoverageReport(PrintedReport):
 
     @property
     def exit_status(self) -> int:
-        """Exit status: 1 if a model is worse or below a minimum, 2 if that cannot be told, else 0."""
+        """Exit status: 1 if a model is worse or below a minimum, 2 if this is unknown, and 0 otherwise."""
         change = self.comparison
         if self.failures or (change and change.is_worse):
             return 1
@@ -91,29 +91,29 @@ def _model_lines(model: ModelCoverage) -> Iterator[str]:
         return
     yield (
         f"NPU: {model.num_npu_ops} of {count_text(model.num_ops, 'op')} in "
-        f"{count_text(model.num_calls, 'call')}, {percent_text(model.arithmetic_share)} of arithmetic, "
-        f"{percent_text(model.bytes_share)} of memory traffic"
+        f"{count_text(model.num_calls, 'call')}, {percent_text(model.arithmetic_share)} of "
+        f"arithmetic, {percent_text(model.bytes_share)} of memory traffic"
     )
     yield (
-        f"All: {amount_text(model.macs)} multiply-accumulates, {amount_text(model.operations)} other operations, "
-        f"{size_text(model.bytes)} read and written"
+        f"All: {amount_text(model.macs)} multiply-accumulates, {amount_text(model.operations)} "
+        f"other operations, {size_text(model.bytes)} read and written"
     )
     tensors = count_text(model.num_transitions, "tensor")
     yield f"Transferred between CPU and NPU: {tensors}, {size_text(model.transition_bytes)}"
     if model.num_unknown:
         unknown = count_text(model.num_unknown, "op")
-        yield f"{unknown} of unknown arithmetic or traffic, which the shares leave out"
+        yield f"{unknown} of unknown arithmetic or traffic, not counted in the shares"
     yield "Ops:"
     yield from table_lines(_kind_rows(model))
 
 
 def _problem_text(model: ModelCoverage) -> str:
-    """A model's problem, with the lines that a vendor may have printed below its first."""
+    """Returns the problem of a model, which may have further lines that a vendor has printed."""
     return f"{name_text(model.path)}: {model.problem}"
 
 
 def _kind_rows(model: ModelCoverage) -> Iterator[Sequence[str]]:
-    """A row for each kind of op and its types, those of most arithmetic first."""
+    """Yields a row for each combination of op and types, the one with the most arithmetic first."""
     yield "op", "types", "NPU", "CPU", "arithmetic", "traffic"
     kinds: dict[tuple[str, str], list[OpCoverage]] = {}
     for op in model.ops:
@@ -163,7 +163,7 @@ def _models_lines(models: Sequence[ModelCoverage]) -> Iterator[str]:
 
 
 def common_folder(models: Sequence[ModelCoverage]) -> str:
-    """The folder that all models lie in or below, as their paths have it; "" where that is none."""
+    """The common parent folder of all models, as in their paths; "" if there is none."""
     try:
         return os.path.commonpath([os.path.dirname(model.path) for model in models])
     except ValueError:  # some paths are absolute
@@ -174,7 +174,8 @@ def _refusal_lines(refusal: Refusal, has_models: bool) -> Iterator[str]:
     models = f" in {count_text(refusal.num_models, 'model')}" if has_models else ""
     yield (
         f"  {name_text(refusal.name)} {refusal.types}: {count_text(refusal.count, 'op')}{models}, "
-        f"{percent_text(refusal.arithmetic_share)} of arithmetic, {percent_text(refusal.bytes_share)} of traffic"
+        f"{percent_text(refusal.arithmetic_share)} of arithmetic, "
+        f"{percent_text(refusal.bytes_share)} of traffic"
         f"{_gain_text(refusal.calls_change)}"
     )
     yield f"    {name_text(refusal.reason)}"
@@ -184,14 +185,14 @@ def _gain_text(calls_change: int | None) -> str:
     if calls_change is None:
         return ""
     if not calls_change:
-        return "; with them on the NPU: as many calls"
+        return "; as many NPU calls as now if the NPU ran these ops"
     more = "more" if calls_change > 0 else "fewer"
     number = abs(calls_change)
-    return f"; with them on the NPU: {number} {more} call{'' if number == 1 else 's'}"
+    return f"; {number} {more} NPU call{'' if number == 1 else 's'} if the NPU ran these ops"
 
 
 def percent_text(part: float | None) -> str:
-    """`3.1 %`; `?` where it is not known."""
+    """Returns a share as text, such as `3.1 %`, or `?` if the share is unknown."""
     if part is None:
         return _UNKNOWN
     if 0 < part < 0.0005:
@@ -200,7 +201,7 @@ def percent_text(part: float | None) -> str:
 
 
 def amount_text(number: int) -> str:
-    """`0`, `12.3 M`, `4.5 G`."""
+    """Returns a number as short text, such as `0`, `12.3 M` or `4.5 G`."""
     amount = float(number)
     for unit in ("", " k", " M", " G"):
         if amount < 1000:

@@ -50,7 +50,7 @@ def _subgraph_lines(diff: SubgraphDiff) -> Iterator[str]:
             yield f"    ~ {_place_text(after)}{moved}"
             yield from _change_lines(change.changes, "        ")
     if diff.num_moved:
-        yield f"  in another place among those that stayed: {count_text(diff.num_moved, 'op')}"
+        yield f"  moved, otherwise unchanged: {count_text(diff.num_moved, 'op')}"
     yield from _change_lines(diff.changes, "  ")
 
 
@@ -75,10 +75,10 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "BEFORE AFTER\nCompares two models: ops that were added, removed or changed (in options, "
-    "inputs, types, quantization, or the digests of constants), and differences in signatures, "
-    "metadata and byte code. The exit status is 0 if the models are equal, 1 if the models "
-    "differ, and 2 after an error.",
+    "BEFORE AFTER\nCompares two models. Shows ops that were added, removed or changed (in "
+    "options, inputs, types, quantization, or digests of constants), and differences in "
+    "signatures, metadata and byte code. The exit status is 0 if the models are equal, 1 if the "
+    "models differ, and 2 after an error.",
     (REPORT,),
     _run,
     num_arguments=2,

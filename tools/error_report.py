@@ -15,10 +15,11 @@ class ErrorReport(PlainReport):
     """The error that ended a command.
 
     Attributes:
-      status: Name of the LiteRT status, such as NOT_FOUND.
-      what: What is wrong, as a phrase.
-      where: Place of the error: a file, an op, a tensor or a call of the vendor; empty if there is no such place.
-      hint: What the user can do, in sentences; empty if there is nothing to do.
+      status: Name of the error's LiteRT status, such as NOT_FOUND.
+      what: Description of the error, as a phrase.
+      where: Place of the error: a file, an op, a tensor or a call of a vendor's function; empty if the error has
+        no such place.
+      hint: Hint for the user, in sentences; empty if there is no hint.
       exit_code: Exit status of the command: 2, or 130 if the command was interrupted.
     """
 
@@ -30,10 +31,10 @@ class ErrorReport(PlainReport):
 
 
 def is_json_asked(arguments: Sequence[str]) -> bool:
-    """Returns whether a command line asks for its report as JSON on the standard output.
+    """Returns whether a command line asks for a JSON report on the standard output.
 
-    The arguments are read as they are, since the error may be that they cannot be parsed. A command that writes
-    its result to the standard output (`-`) prints its report elsewhere, and no JSON error either.
+    The function does not parse the command line, since the error may be that the command line cannot be parsed. A
+    command that writes its result to the standard output (`-`) prints neither its report nor a JSON error there.
     """
     words = [word.removeprefix("-") if word.startswith("--") else word for word in arguments]
     pairs = zip(words, [*words[1:], ""], strict=True)

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Iterator
 
 _WIDTH = 100
-"""Number of columns if the output is no terminal, but a file, a pipe or a test."""
+"""Number of columns if the output is not a terminal, but a file or a pipe."""
 
 _LEAST_TEXT = 30  # columns of an explanation; a narrower terminal wraps the lines itself
 
 
 def help_width() -> int:
-    """Returns the number of columns for help: those of COLUMNS, else of the terminal, but at most 100."""
+    """Returns the number of columns for help text: COLUMNS, or the width of the terminal, but at most 100."""
     if not sys.stdout.isatty():
         return _WIDTH
     columns = os.environ.get("COLUMNS", "")
@@ -21,12 +21,12 @@ def help_width() -> int:
         return min(int(columns), _WIDTH)
     try:
         return min(os.get_terminal_size(sys.stdout.fileno()).columns or _WIDTH, _WIDTH)
-    except (OSError, ValueError):  # a stream that is no file
+    except (OSError, ValueError):  # the stream is not a file
         return _WIDTH
 
 
 def wrap_text(text: str) -> Iterator[str]:
-    """Yields the lines of a text. Lines that are indented, or that stand between empty lines, stay apart."""
+    """Wraps the paragraphs of a text, and yields the lines. Indented lines are not wrapped."""
     paragraph: list[str] = []
     for line in text.split("\n"):
         if line and not line.startswith(" "):
@@ -41,9 +41,9 @@ def wrap_text(text: str) -> Iterator[str]:
 
 
 def help_entry(name: str, text: str, column: int) -> Iterator[str]:
-    """Yields the lines of a flag or a command: its name, then the text, from a column on.
+    """Yields the help lines of a flag or a command: its name, and its description, starting in a given column.
 
-    In a narrow terminal the text begins on the next line, indented by eight columns.
+    In a narrow terminal, the description begins on the next line, indented by eight columns.
     """
     width = help_width()
     if width - column < _LEAST_TEXT:

@@ -29,11 +29,11 @@ class Info(PrintedReport):
 
     Attributes:
       versions: Versions of this project, its interfaces, Python, the system, and installed packages.
-      plugins: Compiler plugins, with the problem of each plugin that does not load.
+      plugins: Compiler plugins, with the error of each plugin that cannot be loaded.
       dispatch_tables: Manufacturers with a dispatch table, and the origin of each table. The tables are not
         loaded.
-      opencl_drivers: A line for each device of each driver, or the reason why a driver is not used.
-      problems: Sentences about things that could not be determined.
+      opencl_drivers: A line for each device of each OpenCL driver, or the reason why a driver is not used.
+      problems: Sentences about facts that could not be determined.
     """
 
     versions: Mapping[str, str]
@@ -61,7 +61,7 @@ class Info(PrintedReport):
 
 
 def find_info(libs: Sequence[str] = (), dispatch_library_path: str = "") -> Info:
-    """Lists everything, also from folders of plugins and of tables; errors are in `problems`."""
+    """Lists vendors, drivers and versions, including those in the given folders; errors are in `problems`."""
     problems: list[str] = []
     plugins = ask(lambda: list_plugins(libs), problems) or []
     tables = ask(lambda: list_dispatch(dispatch_library_path), problems)
@@ -72,7 +72,7 @@ def find_info(libs: Sequence[str] = (), dispatch_library_path: str = "") -> Info
 
 
 def list_opencl_drivers() -> list[str]:
-    """Returns a line for each device of each driver, and the reason for each driver that is not used."""
+    """Returns a line for each device of each OpenCL driver, and the reason why a driver is not used."""
     from vendor_reference.drivers.device_choice import choose_device
     from vendor_reference.drivers.installation import find_installations
     from vendor_reference.drivers.proof import prove
@@ -95,7 +95,7 @@ def list_opencl_drivers() -> list[str]:
             what = f"{info.platform}: {info.name} ({info.kind}, {info.compute_units} compute units{half}; "
             what += f"{info.platform_version}), {origin}"
             if driver.driver.is_simulator:
-                what += "; a simulator, used only if its name is given"
+                what += "; a simulator, used only if you give its name"
             lines.append(f"{driver.name}: {'used for the NPU: ' if is_used else ''}{what}")
     return lines
 
@@ -119,7 +119,9 @@ def _versions() -> dict[str, str]:
 
 
 _FLAGS = (
-    Flag("libs", (), "Folders with compiler plugins, beside those that are installed."),
+    Flag(
+        "libs", (), "Folders with compiler plugins, searched in addition to the installed plugins."
+    ),
     DISPATCH_LIBRARY_PATH,
     REPORT,
 )

@@ -1,4 +1,4 @@
-"""Ranges of random inputs: the user's ranges, or valid indices for ops that read indices."""
+"""Ranges of random inputs, given by the user or derived from ops that read an input as indices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 INPUT_RANGE = Flag(
     "input_range",
     (),
-    "Range of the random numbers for an input, as input:LOW:HIGH, such as ids:0:63. The input is "
+    "Range of the random numbers for one input, as input:LOW:HIGH, such as ids:0:63. The input is "
     "given by name or index. By default, an input that an op such as GATHER reads as indices "
     "gets valid indices. May be repeated.",
     is_repeated=True,
@@ -30,30 +30,34 @@ _MOVES = {
     "BROADCAST_TO", "CAST", "CONCATENATION", "EXPAND_DIMS", "PACK", "RESHAPE", "REVERSE_V2", "SLICE", "SPLIT",
     "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TILE", "TRANSPOSE", "UNPACK",
 }  # fmt: skip
-"""Ops whose outputs contain only numbers of their inputs."""
+"""Ops that only move numbers, so that their outputs contain only numbers of their inputs."""
 
 _INTO_OUTPUT = {"SCATTER_ND", *(f"UNSORTED_SEGMENT_{n}" for n in ("MAX", "MIN", "PROD", "SUM"))}
-"""Ops that take indices into their output."""
+"""Ops with an input of indices that point into the op's output."""
 
 _INDICES = {
     "EMBEDDING_LOOKUP": 0, "GATHER": 1, "GATHER_ND": 1, "SCATTER_ND": 0,
     **dict.fromkeys(_INTO_OUTPUT - {"SCATTER_ND"}, 1),
 }  # fmt: skip
-"""Number of the input that holds indices, by op; the other of the first two is the table or the updates."""
+"""Position of the input that holds indices, by op.
+
+Of the first two inputs, the other input is the table or the updates.
+"""
 
 
 def read_ranges(
     texts: Sequence[str], specs: Sequence[TensorSpec], given: Collection[str]
 ) -> dict[str, Range]:
-    """Returns the user's ranges by input; both ends are included.
+    """Returns the ranges that the user has given, by input name; a range includes both ends.
 
     Args:
       texts: `input:LOW:HIGH`.
-      specs: Specifications of all inputs.
-      given: Names of the inputs that have a file.
+      specs: Names, shapes and types of all inputs.
+      given: Names of the inputs whose values come from a file.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if a range does not fit the input's type, or its input is in `given`.
+      LiteRtError: INVALID_ARGUMENT, if a range does not fit the type of its input, or the input already has a
+        file.
     """
     ranges: dict[str, Range] = {}
     for text in texts:
@@ -65,10 +69,10 @@ def read_ranges(
         if spec is None or limits is None:
             kind = f" of {spec.dtype}" if spec else ""
             what = f"--input_range={text} is no range{kind}"
-            hint = "Write the input, its least and its greatest number, as ids:0:63."
+            hint = "Write the name of the input, its least number and its greatest number, as in ids:0:63."
             raise LiteRtError(Status.INVALID_ARGUMENT, what, hint=hint)
         if spec.name in given or spec.name in ranges:
-            what = f"input '{spec.name}' has a {'file' if spec.name in given else 'range'} already"
+            what = f"input '{spec.name}' already has a {'file' if spec.name in given else 'range'}"
             hint = "Give each input one file or one range."
             raise LiteRtError(Status.INVALID_ARGUMENT, what, f"--input_range={text}", hint)
         ranges[spec.name] = limits
@@ -82,7 +86,7 @@ def model_ranges(
     paths: Iterable[str],
     signature: str,
 ) -> dict[str, Range]:
-    """Returns the ranges of a model's inputs: the user's, and those of indices in the models at these paths."""
+    """Returns the ranges of a model's inputs: the user's ranges, and index ranges from the models at `paths`."""
     from litert.model.reader import read_model
 
     said = read_ranges(texts, specs, given)
@@ -97,13 +101,13 @@ def model_ranges(
 
 
 def index_ranges(inputs: Iterable[tuple[str, Tensor]]) -> dict[str, Range]:
-    """Finds the valid range of tensors that are indices: from 0 to the last index that all their tables have."""
+    """Finds the valid range of index tensors: from 0 to the last index that is valid in every indexed tensor."""
     sizes = {name: list(_indexed_sizes(tensor)) for name, tensor in inputs}
     return {name: (0, max(min(found) - 1, 0)) for name, found in sizes.items() if found}
 
 
 def _indexed_sizes(tensor: Tensor) -> Iterable[int]:
-    """The sizes of all dimensions that a tensor's numbers index, also where they are moved first."""
+    """Yields the sizes of all dimensions that a tensor's numbers index, also after ops that only move them."""
     seen, waiting = {tensor}, [tensor]
     while waiting:
         indices = waiting.pop()
@@ -116,7 +120,7 @@ def _indexed_sizes(tensor: Tensor) -> Iterable[int]:
 
 
 def _sizes_of_table(op: Op, indices: Tensor) -> Sequence[int]:
-    """The sizes of the dimensions that one of an op's inputs indexes; none for other inputs."""
+    """Returns the sizes of the dimensions that an input of an op indexes; empty for inputs without indices."""
     from litert.model.builtin_options import get_builtin_option
 
     place = _INDICES.get(op.name)
@@ -127,17 +131,17 @@ def _sizes_of_table(op: Op, indices: Tensor) -> Sequence[int]:
         return ()
     if op.name.endswith("_ND"):
         return table.shape[: indices.shape[-1]]
-    if op.name == "GATHER" and op.is_custom:  # along which axis, only its kernel knows
+    if op.name == "GATHER" and op.is_custom:  # only the op's kernel knows the axis
         return table.shape
     axis = get_builtin_option(op, "axis") if op.name == "GATHER" else 0
     return table.shape[axis:][:1]
 
 
 def _limits(low: str, high: str, is_whole: bool) -> Range | None:
-    """Two numbers of a type, in order; None for others."""
+    """Returns two numbers of a type in ascending order; None if the text is something else."""
     try:
         limits = (int(low), int(high)) if is_whole else (float(low), float(high))
         is_range = limits[0] <= limits[1] and all(map(isfinite, (*limits, limits[1] - limits[0])))
-    except (ValueError, OverflowError):  # an integer has as many digits as it likes
+    except (ValueError, OverflowError):  # an integer may have any number of digits
         return None
     return limits if is_range else None

@@ -24,7 +24,7 @@ from .page.writing import check_pages, is_page_wanted, write_pages
 
 
 def extract(path: str, name: str, output: str) -> int:
-    """Writes a part of a file to another file; returns the part's size in bytes."""
+    """Extracts a part of a compiled file to another file, and returns the part's size in bytes."""
     with read_model(path) as model:
         blob = next((blob for found, blob in _parts(model) if found == name), None)
         if blob is None:
@@ -33,14 +33,14 @@ def extract(path: str, name: str, output: str) -> int:
                 Status.NOT_FOUND,
                 f"the file has no part named '{name}'",
                 path,
-                f"Name one of {', '.join(map(name_text, names)) or 'none: the file has no parts'}.",
+                f"Give one of {', '.join(map(name_text, names)) or 'none: the file has no parts'}.",
             )
         write_file(output, lambda file: file.write(blob.view), [path])
         return blob.size
 
 
 def _parts(model: Model) -> Iterator[tuple[str, Blob]]:
-    """What can be taken out, by name: assets and companions, also of byte code; byte code; metadata."""
+    """Returns the parts that can be extracted, by name: assets, companion files, byte code and metadata."""
     yield from ((asset.name, asset.blob) for asset in read_assets(model))
     yield from ((asset.name, asset.blob) for asset in carried_assets(model))
     for index, module in enumerate(model.byte_code):
@@ -54,8 +54,8 @@ _FLAGS = (
     Flag(
         "extract",
         "",
-        "Part of the file to extract: the name of an asset or companion, byte_code:<index>, or "
-        "metadata:<name>.",
+        "Part of the file to extract: the name of an asset or of a companion file, "
+        "byte_code:<index>, or metadata:<name>.",
     ),
     Flag("output", "", "File to which --extract writes the part."),
     REPORT,
@@ -67,10 +67,11 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     (path,) = arguments
     if bool(flags.extract) is not bool(flags.output):
         raise usage_error(
-            "--extract and --output go together", "Name the part to extract, and the file to write."
+            "--extract and --output must be used together",
+            "Give both the part to extract and the file to write.",
         )
     if is_page_wanted(flags) and (flags.extract or flags.dump):
-        raise usage_error("a page shows the whole file", "Leave out --extract and --dump.")
+        raise usage_error("the HTML page shows the whole file", "Leave out --extract and --dump.")
     if flags.extract:
         size = extract(path, flags.extract, flags.output)
         print_lines([f"Wrote {flags.output}: {size_text(size)}"], sys.stdout)

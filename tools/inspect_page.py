@@ -1,4 +1,4 @@
-"""The page of `litert-npu inspect`: shows the contents of a compiled file."""
+"""The HTML page of `litert-npu inspect`, which shows the contents of a compiled file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .page.page import Cell, Column, Page, Quantity, Table
 
 
 def inspect_page(inspection: Inspection) -> Page:
-    """Returns the page of a file; reads its graph once more."""
+    """Returns the HTML page of a file; reads the file's graph once more for the page."""
     with read_model(inspection.path) as model:
         graph = show_graph(model)
     return Page(

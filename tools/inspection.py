@@ -23,8 +23,8 @@ class InspectedTensor:
     """An input or output of a signature.
 
     Attributes:
-      name: Name of the input or output in the signature.
-      type: Type in MLIR syntax.
+      name: Name that the signature gives to the input or output.
+      type: Shape and element type in MLIR syntax.
     """
 
     name: str
@@ -51,9 +51,9 @@ class InspectedCall:
     """An NPU call.
 
     Attributes:
-      name: Name of the call's function in the byte code.
-      module: Index of the call's byte code module.
-      subgraph, op: Index of the call's subgraph, and index of the call in the subgraph.
+      name: Name of the function in the byte code that the call runs.
+      module: Index of the byte code module that the call uses.
+      subgraph, op: Index of the subgraph that contains the call, and index of the call's op in the subgraph.
       inputs, outputs: Types of the call's inputs and outputs in MLIR syntax.
     """
 
@@ -85,15 +85,15 @@ class Inspection(PrintedReport):
     Attributes:
       path: Path of the file.
       size: Size of the part in bytes.
-      stamp: Vendor and SoC model that the file is for; null if the file has no stamp.
-      manifest: Record of the compilation: options, assets and digests; null if the file has none.
+      stamp: Vendor and SoC model for which the file was compiled; null if the file has no stamp.
+      manifest: Record of the compilation, with options, assets and digests; null if the file has no record.
       signatures: Signatures, in the file's order.
       ops: Names of all ops, in order.
       calls: NPU calls, in order.
       modules: Byte code modules, in the file's order.
-      assets: Assets and their companions, in the file's order.
+      assets: Assets and their companion files, in the file's order.
       metadata: Metadata entries that are not assets.
-      memory: Memory plans of the calls whose vendor describes them: the place of each buffer during a run.
+      memory: Memory plans of NPU calls, if the vendor describes them: the offset of each buffer during a run.
       problems: Sentences about parts that could not be read.
     """
 
@@ -116,7 +116,7 @@ class Inspection(PrintedReport):
             vendor = f"{name_text(self.stamp.soc_manufacturer)} {name_text(self.stamp.soc_model)}"
             yield f"Compiled for {vendor}{self._made_by()}"
         elif self.calls:
-            yield "Not stamped: nothing says whom it was compiled for"
+            yield "Vendor unknown: the file has no stamp"
         else:
             yield "Not compiled for an NPU"
         for signature in self.signatures:
@@ -150,7 +150,7 @@ class Inspection(PrintedReport):
                     if space.used
                 ]
                 steps = count_text(len(memory.plan.steps), "task")
-                yield f"  between its {steps}: {', '.join(used)}"
+                yield f"  memory between its {steps}: {', '.join(used)}"
 
     def _made_by(self) -> str:
         if self.manifest is None:

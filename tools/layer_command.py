@@ -1,4 +1,4 @@
-"""`litert-npu layer`: commands for the author of a kernel; each command is a module of `layer/`."""
+"""`litert-npu layer`: commands for authors of kernels; each command is a module in the folder `layer/`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ COMMAND = CommandGroup(
     ".layer.{}",
     {
         "build": "compile a layer ahead of time, into a .bin file",
-        "check": "read, bind and build a layer, and show the arguments of its kernel",
+        "check": "read a layer, build its kernel, and show the arguments of the kernel",
         "new": "write a working skeleton of a layer for an op of a model",
         "run": "run a layer on one op, compare the result with a reference, and measure the time",
         "stub": (
-            "write a layer that does nothing, to estimate the largest possible gain of a kernel"
+            "write a layer that computes nothing, to estimate how much time a faster kernel can "
+            "save at most"
         ),
         "tune": "measure local sizes of a kernel, and write the best size into its description",
     },

@@ -1,7 +1,7 @@
 """`litert-npu`: runs, measures and examines models that were compiled for an NPU.
 
-A command is a module of this folder, `<command>_command.py`, with a `Command` as its `COMMAND`. Only the module
-of the requested command is imported, after the guard against Ctrl-C is active.
+Each command is a module `<command>_command.py` in this folder, which defines a `Command` named `COMMAND`. Only the
+module of the requested command is imported, after the Ctrl-C handler is installed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ ABOUT = (
 )
 COMMANDS = {
     "run": "run a model on inputs from files, or on random inputs",
-    "benchmark": "measure a model and each of its NPU calls, beside stock LiteRT on the CPU",
-    "coverage": "show which ops of models an NPU takes, and why other ops stay on the CPU",
+    "benchmark": "measure a model and each of its NPU calls, and compare with stock LiteRT on "
+    "the CPU",
+    "coverage": "show which ops of models an NPU can run, and why other ops stay on the CPU",
     "compare": (
-        "find the op that gives wrong results on an NPU, compared with stock LiteRT's CPU kernels"
+        "find the op with wrong results on an NPU, by comparison with stock LiteRT's CPU kernels"
     ),
     "profile": "show how the time of a model's run is divided among NPU calls and ops on the CPU",
     "inspect": "show the contents of a compiled file, print its graph, or extract a part",
@@ -43,14 +44,14 @@ def run() -> None:
 
 
 def guarded_main(arguments: Sequence[str]) -> int:
-    """Runs a command line and returns the exit status; an error is one message."""
+    """Runs a command line and returns the exit status; an error is printed as one message."""
     from .command import run_guarded
 
     return run_guarded(main, arguments)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs a command line, whose first word is the program's name; returns the exit status."""
+    """Runs a command line, which begins with the program's name, and returns the exit status."""
     if arguments[1:2] == ["--version"]:
         from .console import print_version
 

@@ -13,9 +13,9 @@ from .console import print_text
 
 
 class LogHandler(logging.Handler):
-    """Prints log records in the same way as `print_text`, since they may contain names from a model."""
+    """Prints log records with `print_text`, since records may contain names with control characters."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Prints a record to standard error."""
-        with suppress(LiteRtError, BrokenPipeError):  # there is nowhere else to say it
+        with suppress(LiteRtError, BrokenPipeError):  # there is no other stream for this error
             print_text(continued(self.format(record)), sys.stderr)

@@ -1,6 +1,6 @@
-"""Reads the flags that a compiled file was made with from its manifest and stamp.
+"""Reads the flags with which a file was compiled from the file's manifest and stamp.
 
-The file is not trusted: it cannot name files or folders to read, load or write, and cannot allow machine code.
+Since the file is not trusted, the file cannot set flags that give files or folders, or that allow machine code.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RECORDED = {
         if Goes.MANIFEST in o.goes and o.field != "allow_native_assets"
     ),
 }
-"""The flags that are read from a file. Only the user can allow machine code in assets."""
+"""The flags that are read from a compiled file. Only the user can allow machine code in assets."""
 
 
 def is_compiled(path: str) -> bool:
@@ -36,18 +36,18 @@ def is_compiled(path: str) -> bool:
 
 
 def add_made_with(flags: FlagValues, path: str) -> list[str]:
-    """Sets the flags that a file was compiled with, unless the user has set them.
+    """Sets those flags with which a file was compiled and which the user has not set.
 
     Args:
       flags: Parsed flags of a command.
       path: Path of a compiled file.
 
     Returns:
-      Options of the file's vendor as arguments, sorted by name.
+      Options of the file's vendor, as command-line arguments sorted by name.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the file was compiled with assets and the user does not name their paths;
-        INVALID_FLATBUFFER, for a value that a flag cannot have.
+      LiteRtError: INVALID_ARGUMENT, if the file was compiled with assets and the command line does not give their
+        paths; INVALID_FLATBUFFER, if the file contains an invalid value of a flag.
     """
     from absl.flags import Error
 

@@ -1,4 +1,4 @@
-"""Runs a model on its own buffers, and measures the runs."""
+"""Runs a model with newly allocated buffers, and measures the runs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Timing:
 
 
 class SignatureRuns:
-    """A signature of a loaded model, with its own buffers for inputs and outputs.
+    """A signature of a loaded model, with buffers for its inputs and outputs.
 
     Attributes:
       inputs: Values of the inputs, by name.
@@ -72,7 +72,7 @@ class SignatureRuns:
     def __init__(
         self, model: CompiledModel, signature: str, inputs: Mapping[str, InputArray]
     ) -> None:
-        """Makes the buffers, and fills in the inputs, which are given by name."""
+        """Creates the buffers, and writes the given inputs into the input buffers."""
         self.inputs = {name: given.value for name, given in inputs.items()}
         self.model = model
         self._signature = signature
@@ -94,7 +94,7 @@ class SignatureRuns:
 
 
 def machine_text() -> str:
-    """`x86_64, Linux, Python 3.12.1`."""
+    """Returns a text about this machine, such as `x86_64, Linux, Python 3.12.1`."""
     return f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}"
 
 

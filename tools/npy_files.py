@@ -1,6 +1,8 @@
-"""Reads `.npy` and `.npz` files: only requested arrays, and none that is larger than its file can contain.
+"""Reads the requested arrays from `.npy` and `.npz` files, and refuses arrays larger than the file can contain.
 
-The file is not trusted: NumPy makes room for what a header says before it looks for the elements.
+A `.npy` or `.npz` file is not trusted: Without this check, NumPy would allocate the size that an array's header
+claims before it
+  reads any element.
 """
 
 from __future__ import annotations
@@ -25,11 +27,11 @@ Choose: TypeAlias = Callable[[Sequence[str]], Iterable[str]]
 _NPY = b"\x93NUMPY"
 _NPZ = (b"PK\x03\x04", b"PK\x05\x06")  # a ZIP file, which may be empty
 _MOST_DEFLATED = 1100
-"""Maximum number of bytes from one compressed byte; deflate makes at most 1,032."""
+"""Maximum number of bytes that one compressed byte may expand to; with deflate, the maximum is 1,032."""
 
 
 def read_arrays(path: str, choose: Choose) -> Array | dict[str, Array]:
-    """Returns the array of a .npy file, or the arrays of a .npz file that `choose` picks by their names.
+    """Returns the array in a .npy file, or those arrays in a .npz file whose names `choose` selects.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if the file has another format, is damaged or encrypted, or needs pickle;
@@ -45,19 +47,19 @@ def read_arrays(path: str, choose: Choose) -> Array | dict[str, Array]:
         except (LiteRtError, MemoryError):
             raise
         except OSError as error:
-            if error.errno != errno.EINVAL:  # which is an offset before the file's begin
+            if error.errno != errno.EINVAL:  # the offset is before the start of the file
                 raise file_error(error, "cannot read", path) from error
-            raise bad_input(path, f"a .npy or .npz that cannot be read: {error}") from None
+            raise bad_input(path, f"the .npy or .npz file cannot be read: {error}") from None
         except (
             Exception
-        ) as error:  # ZIP files and headers raise anything, as zlib.error and TokenError
-            raise bad_input(path, f"a .npy or .npz that cannot be read: {error}") from None
-    raise bad_input(path, "the file is no .npy, no .npz and no picture")
+        ) as error:  # ZIP files and headers may raise any exception, such as zlib.error
+            raise bad_input(path, f"the .npy or .npz file cannot be read: {error}") from None
+    raise bad_input(path, "the file is not a .npy file, a .npz file or a picture")
 
 
 def bad_input(path: str, what: str) -> LiteRtError:
     """Returns the error for a file that is damaged or has another format."""
-    hint = "Write it with numpy.save or numpy.savez."
+    hint = "Write the file with numpy.save or numpy.savez."
     return LiteRtError(Status.INVALID_ARGUMENT, what, path, hint)
 
 
@@ -68,14 +70,16 @@ def _read_members(file: BinaryIO, choose: Choose) -> dict[str, Array]:
         for name in choose(list(members)):
             info = members[name]
             if info.file_size > _MOST_DEFLATED * info.compress_size:
-                raise ValueError(f"'{name}' of {info.file_size} bytes in {info.compress_size}")
+                raise ValueError(
+                    f"'{name}' claims {info.file_size} bytes, but is stored in {info.compress_size}"
+                )
             with entries.open(info) as entry:
                 found[name] = _read_array(entry, info.file_size)
     return found
 
 
 def _read_array(file: Any, size: int) -> Array:
-    """An array of a file, or of a member of one, of `size` bytes in all."""
+    """Reads the array in a file, or in a member of a .npz file, which has `size` bytes in all."""
     from numpy.lib import format as npy
 
     file.seek(0)
@@ -83,11 +87,14 @@ def _read_array(file: Any, size: int) -> Array:
     headers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
     if version not in headers:
         raise ValueError(
-            f"version {version[0]}.{version[1]}, which is for elements with named parts"
+            f".npy version {version[0]}.{version[1]} is for elements with named fields, which "
+            "tensors do not have"
         )
     shape, _, dtype = headers[version](file)
     count, left = prod(shape), size - file.tell()
     if any(dim < 0 for dim in shape) or not 0 <= count * dtype.itemsize <= left:
-        raise ValueError(f"{dtype}{list(shape)} by its header, with {left} bytes of elements")
+        raise ValueError(
+            f"the header says {dtype}{list(shape)}, but the elements have {left} bytes"
+        )
     file.seek(0)
     return npy.read_array(file, allow_pickle=False)

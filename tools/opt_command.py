@@ -1,6 +1,6 @@
 """`litert-npu opt`: runs passes of the reference compiler on IR text, such as an edited dump, or compiles it.
 
-The work is done in a child process with limits of time and memory, since the text is not trusted.
+The passes run in a child process with time and memory limits, since the text is not trusted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OF_COMPILER = [
     for declared in options_of(CompilerOptions)
     if declared.field in ("custom_op_infos", "asset_root", "check_kernels", "allow_native_assets")
 ]
-"""Flags for kernels, the same as of `apply_plugin`."""
+"""Flags for kernels, the same as in `apply_plugin`."""
 
 _FLAGS = (
     Flag(
@@ -45,27 +45,27 @@ _FLAGS = (
     Flag(
         "emit",
         "",
-        "Compiled file to write. The remaining passes of the compiler run for it. With --emit, "
-        "the text is printed only if -o is given.",
+        "Compiled file to write. To compile the file, all remaining passes of the compiler run. "
+        "With --emit, the text is printed only if -o is given.",
     ),
     Flag(
         "constants",
         "",
-        "File with the constants that dense_resource<key> names in the text: the constants.json "
-        "of a dump, or a .npz with one array for each key. By default the file is constants.json "
-        "beside the text.",
+        "File with the constants that the text refers to as dense_resource<key>: the "
+        "constants.json of a dump, or a .npz file with one array for each key. By default, the "
+        "constants are in constants.json in the folder of the text.",
     ),
     Flag(
         "function",
         "",
-        "Name of the function in the text to compile. By default the function is main, or the "
-        "only function.",
+        "Name of the function in the text that is compiled. By default, this function is main, "
+        "or the only function.",
     ),
     *(declared.flag for declared in _OF_COMPILER),
     Flag(
         "soc_model",
         "",
-        ("SoC model to compile for, in place of the SoC model that the text names."),
+        ("SoC model to compile for, which overrides the SoC model in the text."),
     ),
     Flag(
         "timeout",
@@ -91,7 +91,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         print_text("\n".join(f"{name:{width}}  {what}" for name, what in passes), sys.stdout)
         return 0
     if not arguments:
-        raise usage_error("no file", "Name a file with IR text, or - for standard input.")
+        raise usage_error("no file", "Give a file with IR text, or - for standard input.")
     (path,) = arguments
     if flags.o == _STANDARD:
         open_stream(flags.o)
@@ -110,9 +110,9 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 def transform(asked: dict[str, Any]) -> Iterator[list[str]]:
-    """Runs in the child process: yields the text after the passes, and a compiled file's report ("" for none)."""
+    """Runs in the child process: yields the text after the passes, and the report of the compilation, if any."""
     text = asked["text"].encode("utf-8", "surrogateescape")
-    with suppress(MemoryError):  # whose traceback holds the memory
+    with suppress(MemoryError):  # the traceback keeps the memory alive
         if asked["emit"]:
             yield _compile(text, asked)
             return
@@ -122,7 +122,7 @@ def transform(asked: dict[str, Any]) -> Iterator[list[str]]:
         return
     raise LiteRtError(
         Status.MEMORY_ALLOCATION_FAILURE,
-        f"the text and its passes need more than {asked['memory']} MiB",
+        f"reading the text and running the passes needs more than {asked['memory']} MiB",
         asked["name"],
         "Raise the limit with --memory.",
     )
@@ -149,7 +149,7 @@ def _compile(text: bytes, asked: dict[str, Any]) -> list[str]:
 
 @contextmanager
 def _open_constants(path: str, name: str) -> Iterator[Mapping[str, Constant]]:
-    """The constants of a file; without one, those that the dump beside the text has, if it is a dump."""
+    """Returns the constants in a file or, if none is given, those of the dump that contains the text, if any."""
     from vendor_reference.compiler.constant_files import (
         FILE_NAME,
         constants_of_arrays,
@@ -172,7 +172,7 @@ def _open_constants(path: str, name: str) -> Iterator[Mapping[str, Constant]]:
 
 
 def _check_outputs(flags: FlagValues) -> None:
-    """Refuses flags that do nothing, and one file for two."""
+    """Raises an error for flags without effect, and if two outputs have the same file."""
     if not flags.emit:
         idle = [name for name in ("constants", "function") if flags.flag_values_dict()[name]]
         if idle:
@@ -212,7 +212,7 @@ def _transform_in_child(text: bytes, name: str, flags: FlagValues) -> tuple[str,
 
 
 def _read(path: str) -> bytes:
-    """The text, or its beginning: one byte more than any text may have."""
+    """Returns the text; if it is too long, only its beginning, one byte longer than allowed."""
     most = (64 << 20) + 1
     if path == _STANDARD:
         return sys.stdin.buffer.read(most)
@@ -223,8 +223,8 @@ COMMAND = Command(
     "FILE --passes=A,B,C\nReads IR text of the reference compiler (a dump of apply_plugin "
     "--dump_ir_after=all, edited or not), verifies the text, runs passes, and prints the "
     "resulting text. Without --passes, the command only verifies and prints the text. With "
-    "--emit=FILE, the command also writes a compiled file, whose only NPU call is the text's "
-    "function.",
+    "--emit=FILE, the command also writes a compiled file with one NPU call, which runs the "
+    "function in the text.",
     _FLAGS,
     _run,
     num_arguments=1,

@@ -1,4 +1,4 @@
-"""Pictures as tensors `[1, H, W, C]`, and back; with Pillow, which is an optional package."""
+"""Reads pictures into tensors `[1, H, W, C]`, and writes tensors as pictures, with the optional package Pillow."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     import numpy as np
 
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
-"""Suffixes of files that are read as pictures."""
+"""Suffixes of file names that are read as pictures."""
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Range = tuple[float, float]
-"""The numbers for black and for white."""
+"""The numbers that stand for black and for white."""
 
 _MOST_PIXELS = 1 << 26
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
@@ -29,8 +29,8 @@ def read_picture(
 ) -> Array:
     """Reads a picture, resized to a tensor's height and width, with the tensor's number of channels.
 
-    Floats go from black to white as in `value_range`, uint8 numbers from 0 to 255, int8 numbers from -128 to
-    127.
+    In a float tensor, `value_range` gives the numbers for black and white; in a uint8 tensor they are 0 and 255,
+    in an int8 tensor -128 and 127.
     """
     import numpy as np
 
@@ -43,7 +43,7 @@ def read_picture(
                     size = f"{image.width} x {image.height}"
                     raise ValueError(f"{size} pixels, at most {_MOST_PIXELS}")
                 resized = image.convert(_MODES[channels]).resize((width, height), 2)  # bilinear
-        except Exception as error:  # its decoders raise anything
+        except Exception as error:  # Pillow's decoders may raise any exception
             raise LiteRtError(
                 Status.INVALID_ARGUMENT, f"the picture cannot be read: {error}", path
             ) from None
@@ -63,7 +63,7 @@ def read_picture(
 
 
 def write_picture(path: str, file: BinaryIO, array: Array, value_range: Range) -> None:
-    """Writes a tensor as a PNG; numbers beyond `value_range` are black or white."""
+    """Writes a tensor as a PNG file; numbers outside `value_range` are clamped."""
     import numpy as np
 
     image_module = _pillow()
@@ -84,7 +84,7 @@ def write_picture(path: str, file: BinaryIO, array: Array, value_range: Range) -
 
 
 def _picture_shape(path: str, shape: tuple[int, ...]) -> tuple[int, int, int]:
-    """Height, width and channels of a tensor."""
+    """Returns the height, width and number of channels of a tensor."""
     dimensions = shape[1:] if len(shape) == 4 and shape[0] == 1 else shape
     if len(dimensions) == 2:
         dimensions = (*dimensions, 1)

@@ -37,20 +37,20 @@ if TYPE_CHECKING:
 
 _DETAIL_LEVEL = 2
 _NUM_TURNS = 10
-_WARM_UP = 1  # of each turn, in which a vendor gets ready to measure
+_WARM_UP = 1  # runs at the start of each turn, in which a vendor prepares to measure
 _ENOUGH_RUNS = 50
 _TRACED_RUNS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileOptions:
-    """The model to measure, and the conditions.
+    """The model to measure, its inputs, and the number of runs.
 
     Attributes:
-      inputs: `[input=]file`; others are random.
+      inputs: Input files, as `[input=]file`; inputs without a file are random.
       warm_up: Number of runs before the measurement.
-      runs: Number of measured runs, and of the runs between them without measurement.
-      ranges: `input:LOW:HIGH` of random inputs, as `read_ranges` has it.
+      runs: Number of measured runs, which is also the number of unmeasured runs that alternate with them.
+      ranges: Ranges of random inputs, as `input:LOW:HIGH`, for `read_ranges`.
     """
 
     load: LoadChoice = field(default_factory=LoadChoice)
@@ -62,7 +62,7 @@ class ProfileOptions:
 
 
 def profile_model(path: str, options: ProfileOptions | None = None) -> ProfileReport:
-    """Measures the parts of a model's runs, in turn with runs without measurement."""
+    """Measures the parts of a model's runs. Measured runs alternate with runs without measurement."""
     from litert.analysis.profile import profile_rows
 
     options = options or ProfileOptions()
@@ -96,14 +96,18 @@ def profile_model(path: str, options: ProfileOptions | None = None) -> ProfileRe
 
 
 def _with_profiling(choice: LoadChoice) -> LoadChoice:
-    """The same, with XNNPACK's operators told apart."""
+    """Returns the same options, with measurements of XNNPACK's operators."""
     options = copy(choice.options)
     options.enable_profiling = True
     return replace(choice, options=options)
 
 
 def _measure(runs: SignatureRuns, count: int) -> tuple[Sequence[RunMetrics], Sequence[float]]:
-    """Measures in turns, each after as many runs that are not measured; those take so many seconds."""
+    """Measures in several turns.
+
+    Before each turn, the same number of runs is run without measurement; the seconds of these runs are returned,
+    too.
+    """
     collections: list[RunMetrics] = []
     plain_s: list[float] = []
     turns = min(_NUM_TURNS, count)
@@ -115,7 +119,7 @@ def _measure(runs: SignatureRuns, count: int) -> tuple[Sequence[RunMetrics], Seq
 
 
 def _measure_turn(runs: SignatureRuns, count: int) -> RunMetrics:
-    """Measures so many runs."""
+    """Measures a number of runs."""
     runs.model.start_metrics_collection(_DETAIL_LEVEL, _WARM_UP)
     try:
         for _ in range(_WARM_UP + count):
@@ -126,10 +130,10 @@ def _measure_turn(runs: SignatureRuns, count: int) -> RunMetrics:
 
 
 def _in_file(path: str, rows: Sequence[ProfileRow]) -> Sequence[ProfileRow]:
-    """Rows with ops by their places in the file, where the model was compiled when it was loaded.
+    """Returns the rows with the places of ops in the file, for a model that was compiled when it was loaded.
 
-    An op is the one that writes the same tensor; what a compiler has made, or what has no name of its own, is at
-    index -1.
+    Ops are matched by the tensor that they write. The index is -1 for an op that the compiler created, or whose
+    tensor has no unique name.
     """
     if not any(row.kind == "npu_call" for row in rows):
         return rows
@@ -167,14 +171,17 @@ _FLAGS = (
     Flag(
         "runs",
         100,
-        "Number of measured runs. Just as many runs without measurement alternate "
-        "with the measured runs.",
+        "Number of measured runs. The same number of runs without measurement alternates with "
+        "the measured runs.",
         least=1,
     ),
     Flag(
         "rows",
         MOST_ROWS,
-        ("Number of rows in the text report: the rows with the longest times. 0 shows all rows."),
+        (
+            "Number of rows in the text report, which shows the rows with the longest times. 0 "
+            "shows all rows."
+        ),
         least=0,
     ),
     INPUT,
@@ -183,7 +190,7 @@ _FLAGS = (
     *LOAD_FLAGS,
     TRACE._replace(
         help=(
-            f"{TRACE.help} The time line shows the load, and {_TRACED_RUNS} runs after the "
+            f"{TRACE.help} The timeline shows the load, and {_TRACED_RUNS} runs after the "
             "measured runs, with each op on the CPU."
         )
     ),
@@ -227,9 +234,9 @@ def _page(report: ProfileReport, spans: Sequence[Span]) -> Page:
 
 COMMAND = Command(
     "FILE\nShows how the time of a model's run is divided among NPU calls, ops on the CPU, and "
-    "the rest. If FILE is not compiled, flags of apply_plugin and of a vendor say how FILE is "
-    "compiled when it is loaded. Without --isolate, kernels run in this process with your "
-    "privileges, no matter who compiled the file.",
+    "the rest. If FILE is not compiled, the command compiles FILE when it loads FILE, with the "
+    "flags of apply_plugin and of the vendor that you give. Without --isolate, kernels run in this process "
+    "with your privileges, no matter who compiled the file.",
     _FLAGS,
     _run,
     num_arguments=1,

@@ -1,4 +1,4 @@
-"""The page of `litert-npu profile`: shows the times of a model's parts on the model's graph."""
+"""The HTML page of `litert-npu profile`, which shows the times of a model's parts on the model's graph."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .profile_report import ProfileReport
 
 
 def profile_page(report: ProfileReport, spans: Sequence[Span]) -> Page:
-    """Returns the page of a report; reads the model's graph, and shows the last run of `spans`."""
+    """Returns the HTML page of a report; reads the model's graph, and shows the last run in `spans`."""
     with read_model(report.path) as model:
         calls = find_calls(model) or _calls_at_load(report.rows, model)
         graph = show_graph(model, calls)
@@ -29,20 +29,20 @@ def profile_page(report: ProfileReport, spans: Sequence[Span]) -> Page:
     shown, note = show_spans(_last_run(spans))
     return Page(
         name_text(os.path.basename(report.path)),
-        "Time of its runs, part by part: litert-npu profile",
+        "Time of the model's runs, part by part: litert-npu profile",
         list(_facts(report)),
         [name_text(text) for text in report.notes],
         graph,
         measures=[times],
         spans=shown,
-        spans_note=f"One run, with measurements of every part. {note}".rstrip(),
+        spans_note=f"One run, with the times of all parts. {note}".rstrip(),
         memory=memory,
         tables=[_row_table(report.rows)],
     )
 
 
 def _last_run(spans: Sequence[Span]) -> Sequence[Span]:
-    """The spans of the last run."""
+    """Returns the spans of the last run."""
     run = next((one for one in reversed(spans) if one.kind is SpanKind.RUN), None)
     if run is None:
         return []
@@ -51,10 +51,10 @@ def _last_run(spans: Sequence[Span]) -> Sequence[Span]:
 
 
 def _calls_at_load(rows: Sequence[ProfileRow], model: Model) -> dict[OpPlace, str]:
-    """The NPU calls of a model that was compiled when it was loaded.
+    """Returns the NPU calls of a model that was compiled when it was loaded.
 
-    A row has the op that writes a call's first output. What that op reads is in the call, too, unless it is in a
-    row of the CPU or in an earlier call.
+    The row of a call contains the op that writes the call's first output. Ops whose results this op reads belong
+    to the call, too, unless they are in a row of the CPU or in an earlier call.
     """
     on_cpu = {(op.subgraph, op.index) for row in rows if row.kind == "cpu_op" for op in row.ops}
     last = {
@@ -80,7 +80,10 @@ def _calls_at_load(rows: Sequence[ProfileRow], model: Model) -> dict[OpPlace, st
 
 
 def _times(rows: Sequence[ProfileRow], model: Model, calls: Mapping[OpPlace, str]) -> Measure:
-    """Seconds by op; ops that cannot be told apart have theirs at the one that computes most."""
+    """Returns the seconds of each op.
+
+    The time of ops that were not measured separately is assigned to the op with the most arithmetic.
+    """
     inside = {(row.parent, op) for row in rows for op in row.ops}
     values: dict[str, float] = {}
     counted_in: dict[str, str] = {}
@@ -110,7 +113,7 @@ def _facts(report: ProfileReport) -> Iterator[tuple[str, str]]:
         f"{1e3 * run.p50_s:.3f} ms, the median of {count_text(run.runs, 'run')}",
     )
     yield "A run, not measured", f"{1e3 * plain.p50_s:.3f} ms"
-    names = {"npu_call": "In NPU calls", "cpu_op": "In CPU ops", "rest": "In no part of these"}
+    names = {"npu_call": "In NPU calls", "cpu_op": "In CPU ops", "rest": "In none of these parts"}
     for kind, name in names.items():
         yield name, f"{report.shares[kind]:.1%} of a run"
     yield "Load", f"{report.load_s:.3f} s"
@@ -150,7 +153,7 @@ def _row_table(rows: Sequence[ProfileRow]) -> Table:
         for row in rows
     ]
     about = (
-        "The times of all rows that are no part of another row add up to the time of a run. "
-        "The times of a row's parts add up to the row's time."
+        "The times of all top-level rows add up to the time of a run. The times of a row's parts "
+        "add up to the row's time."
     )
     return Table("Rows", columns, shown, about, nodes)

@@ -32,9 +32,10 @@ class ProfileReport(PrintedReport):
       machine: Processor, operating system and Python version.
       sdk_version: Version of this project.
       load_s: Duration of the load, in seconds.
-      run: Times of the runs with measurement of parts.
-      plain_run: Times of the runs without measurement of parts, which alternate with the measured runs.
-      rows: A row for each NPU call, op on the CPU, and part of these; a part follows its whole.
+      run: Times of the runs in which parts were measured.
+      plain_run: Times of the runs in which no parts were measured; these runs alternate with the measured runs.
+      rows: A row for each NPU call, for each op on the CPU, and for each part of these; the row of a part follows
+        the row that contains the part.
       notes: Sentences about parts that were not measured, with reasons.
     """
 
@@ -58,13 +59,13 @@ class ProfileReport(PrintedReport):
 
     @property
     def is_cost_noise(self) -> bool:
-        """Whether single runs vary by more than the measurement costs."""
+        """Whether the times of single runs vary by more than the time that measuring adds to a run."""
         between = abs(self.run.min_s - self.plain_run.min_s)
         return max(self.run.deviation_s, self.plain_run.deviation_s) > between
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """Shares of a run: NPU calls, the kinds of parts in them, CPU ops, and the rest."""
+        """Shares of a run's time: NPU calls, the kinds of parts in NPU calls, CPU ops, and the rest."""
         found = dict.fromkeys(("npu_call", *_IN_CALLS), 0.0)
         for row in self.rows:
             if row.kind in found:
@@ -73,18 +74,18 @@ class ProfileReport(PrintedReport):
         return {**found, "cpu_op": max(0.0, 1 - found["npu_call"] - rest), "rest": rest}
 
     def lines(self, most_rows: int = MOST_ROWS) -> Iterator[str]:
-        """Yields the lines of the text report, with the longest rows; 0 shows all rows."""
+        """Yields the lines of the text report, with the rows that have the longest times; 0 shows all rows."""
         threads = count_text(self.threads, "CPU thread")
         yield f"{self.path}: {count_text(self.run.runs, 'run')} on {threads}, {self.machine}"
         yield f"  loaded in {self.load_s:.3f} s"
         yield f"  measured      {self.run}"
         yield f"  not measured  {self.plain_run}"
-        noise = ", which is less than single runs vary" if self.is_cost_noise else ""
+        noise = ", which is less than the variation of single runs" if self.is_cost_noise else ""
         yield f"  cost of the measurement: {self.cost - 1:+.1%} of a run{noise}"
         if self.run.deviation_s > self.run.mean_s / 2:
             yield (
-                "  runs vary much, perhaps because of other programs: use the medians, since "
-                "means and shares are not reliable"
+                "  the times of runs vary much, perhaps because of other programs: use the "
+                "medians, since means and shares are not reliable"
             )
         yield from (f"  note: {note}" for note in self.notes)
         yield from self._sums()
@@ -103,7 +104,7 @@ class ProfileReport(PrintedReport):
             yield f"  {left} of at most {longest_ms:.3f} ms: --rows=0 shows all"
 
     def _sums(self) -> Iterator[str]:
-        """Where the time goes, in two lines."""
+        """Yields two lines with the shares of the time."""
         shares = self.shares
         inside = [(name, shares[name]) for name in _IN_CALLS if shares[name]]
         yield (
@@ -115,7 +116,7 @@ class ProfileReport(PrintedReport):
             yield f"  in NPU calls: {parts}"
 
     def to_csv(self) -> str:
-        """A line for each row; the first has the names of the columns."""
+        """Returns a line for each row of the table; the first line contains the column heads."""
         head = ["row", "parent", "kind", "name", *_NUMBERS, "ops", "outputs", "details"]
         rows: list[Sequence[object]] = [head]
         for index, row in enumerate(self.rows):
@@ -127,7 +128,7 @@ class ProfileReport(PrintedReport):
         return csv_text(rows)
 
     def show(self, form: str, most_rows: int = MOST_ROWS) -> None:
-        """Prints it as `text`, `json` or `csv`; text with the longest rows."""
+        """Prints the report as `text`, `json` or `csv`. The text shows only the rows with the longest times."""
         if form == "text":
             print_lines(self.lines(most_rows), sys.stdout)
         else:
@@ -140,6 +141,6 @@ def _row_text(row: ProfileRow, depth: int) -> str:
     name = ("NPU call " if row.kind == "npu_call" else "") + name_text(row.name)
     output = f" -> {name_text(row.ops[-1].output)}" if row.ops else ""
     return (
-        f"  {row.share:6.1%} {1e3 * row.mean_s:9.3f} {median:>7} {deviation:>7} {row.runs_per_run:6g}  "
-        f"{'  ' * depth}{name}{output}"
+        f"  {row.share:6.1%} {1e3 * row.mean_s:9.3f} {median:>7} {deviation:>7} "
+        f"{row.runs_per_run:6g}  {'  ' * depth}{name}{output}"
     )

@@ -1,4 +1,4 @@
-"""Shows the progress of long work on standard error: one changing line on a terminal, else many lines."""
+"""Shows the progress of long work on standard error: in one changing line on a terminal, else in many lines."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ _LINE_INTERVAL_S = 0.1
 _LOG_INTERVAL_S = 5.0
 _TICK_S = 1.0
 _COLUMNS = 80
-_LEAST_COLUMNS = 45  # narrower ones have no bar: the text tells more
-_LARGE = 1_000_000  # bytes, not things: 1.07G
+_LEAST_COLUMNS = 45  # narrower terminals show text without a bar
+_LARGE = 1_000_000  # such numbers are bytes, and are shown like 1.07G
 
 
 class ProgressStyle(Enum):
     """The way to show progress."""
 
-    AUTOMATIC = auto()  # as the stream allows
-    LINES = auto()  # as in a log, on terminals too
-    QUIET = auto()  # not at all
+    AUTOMATIC = auto()  # depends on the stream
+    LINES = auto()  # lines as in a log, also on terminals
+    QUIET = auto()  # show nothing
 
 
 class ProgressBar:
-    """Shows the progress of long work: a changing line on a terminal.
+    """Shows the progress of long work as a changing line on a terminal.
 
-    Elsewhere, as in logs, a line every few seconds.
+    If the output is not a terminal, a line is printed every few seconds.
 
     The bar is a context manager: it shows the progress of work in its block, and clears the terminal's line at
-    the end. Short work shows nothing. While a step takes long, a thread shows that time passes. Text that Python
-    code prints meanwhile appears above the terminal's line. Native code writes to the terminal itself, behind
-    the line.
+    the end. For short work, nothing is shown. If a step takes long, a thread updates the elapsed time. Text that
+    Python code prints during the work appears above the line. Output of native code appears after the line, since
+    native code writes to the terminal directly.
     """
 
     style: ClassVar[ProgressStyle] = ProgressStyle.AUTOMATIC
@@ -53,7 +53,7 @@ class ProgressBar:
     """The progress bar whose line is on the terminal."""
 
     def __init__(self, stream: TextIO | None = None, interval_s: float | None = None) -> None:
-        """Shows on a stream, by default the standard error, at most once in so many seconds."""
+        """Shows progress on a stream, by default standard error, at most once every `interval_s` seconds."""
         self._stream = stream or sys.stderr
         is_terminal = self._stream.isatty() and os.environ.get("TERM") != "dumb"
         self._is_line = is_terminal and self.style is ProgressStyle.AUTOMATIC
@@ -97,17 +97,17 @@ class ProgressBar:
         self._has_ended.set()
         with self._lock:
             self._due_s = math.inf
-            if not isinstance(error, KeyboardInterrupt):  # whose message takes the line's place
+            if not isinstance(error, KeyboardInterrupt):  # whose message replaces the line
                 self._clear()
         self._block.__exit__(kind, error, trace)
 
     def note(self, text: str) -> None:
-        """Prints lines about the work, unless `--quiet` is given."""
+        """Prints a message about the work above the progress line, unless `--quiet` is given."""
         if self.style is not ProgressStyle.QUIET:
             print_text(text, _above(self._stream, self))
 
     def _position(self) -> str:
-        """A sentence about how far the work is."""
+        """Returns a sentence about the progress of the work."""
         step, done, total = self._work
         if not total:
             return f"The work was at step '{step}'" if step else ""
@@ -115,7 +115,7 @@ class ProgressBar:
         return f"The work was at step '{step}', {count}"
 
     def _tick(self) -> None:
-        """The thread's part: it shows what has not changed for a while."""
+        """Runs in the thread: updates the line if nothing has changed for a while."""
         while not self._has_ended.wait(self._tick_s):
             self._show()
 
@@ -128,7 +128,7 @@ class ProgressBar:
             try:
                 self._stream.write(self._text(now - self._start_s))
                 self._stream.flush()
-            except (OSError, ValueError):  # nobody can read it: the work goes on
+            except (OSError, ValueError):  # the line cannot be shown: the work continues
                 self._due_s = math.inf
 
     def _text(self, seconds: float) -> str:
@@ -158,7 +158,7 @@ class ProgressBar:
         return f"\r{text}\x1b[K"
 
     def _columns(self) -> int:
-        """The width of the line, which leaves room for what Ctrl-C prints."""
+        """Returns the width of the line, which leaves space for the characters that Ctrl-C prints."""
         columns = 0
         with suppress(OSError):
             columns = os.get_terminal_size(self._stream.fileno()).columns
@@ -172,9 +172,9 @@ class ProgressBar:
                 self._stream.flush()
 
     def write_above(self, stream: TextIO, text: str) -> int:
-        """Writes to a stream of the same terminal; the line comes back when there is more to show.
+        """Writes a text to a stream of the same terminal.
 
-        It waits for the end of a line that is begun.
+        The progress line reappears with the next update, after the text's last line is complete.
         """
         with self._lock:
             self._clear()
@@ -194,7 +194,7 @@ class ProgressBar:
 
 
 class _Above:
-    """A stream of the terminal that has a line of progress: what is written stands above that line."""
+    """A stream of the terminal with the progress line: text that is written appears above the line."""
 
     def __init__(self, stream: TextIO, bar: ProgressBar) -> None:
         self._stream, self._bar = stream, bar
@@ -210,5 +210,5 @@ class _Above:
 
 
 def _above(stream: Any, bar: ProgressBar) -> Any:
-    """The stream for others, while there is a line; as it is where it is no terminal."""
+    """Returns the stream for other code while the line is shown; the same stream if it is not the terminal."""
     return _Above(stream, bar) if stream is not None and stream.isatty() else stream

@@ -1,4 +1,4 @@
-"""The reference of a custom op: a function in the user's Python file that computes the expected outputs."""
+"""The reference of an op: a function in the user's Python file that computes the expected outputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 REFERENCE_FUNCTION = Flag(
     "reference_function",
     (),
-    "A Python function that computes an op, custom or builtin, for the reference, as "
+    "A Python function that computes the reference results of a custom or builtin op, as "
     "op,file.py:function. The function has the same parameters as for `litert-npu layer run "
     "--reference`. May be repeated.",
     is_repeated=True,
@@ -36,32 +36,33 @@ def read_op_function(text: str, flag: str) -> tuple[str, str]:
     op, _, function = text.partition(",")
     if not op or not function:
         raise usage_error(
-            f"--{flag}={text} does not name an op and a function",
-            "Write it as op,file.py:function.",
+            f"--{flag}={text} is not an op and a function",
+            "Write --{flag}=op,file.py:function.",
         )
     return op, function
 
 
 def load_functions(texts: Sequence[str]) -> dict[str, Callable[[Op, Sequence[Any]], list[Any]]]:
-    """Returns the functions of `--reference_function`, by the names of their ops."""
+    """Returns the functions that `--reference_function` gives, by op name."""
     named = [read_op_function(text, REFERENCE_FUNCTION.name) for text in texts]
     return {op: load_reference(function) for op, function in named}
 
 
 def load_reference(text: str) -> Callable[[Op, Sequence[Any]], list[Any]]:
-    """Returns a callable for `file.py:function`, which takes an op and all its inputs, constants too.
+    """Returns a callable for `file.py:function`, which takes an op and all its inputs, including constants.
 
-    The function receives the inputs and the op's options, and the tensors' quantization if it has a parameter
-    `quantization`. The function must return an array for each of the op's outputs; a single array needs no list.
+    The user's function receives the inputs and the op's options. A function with a parameter `quantization` also
+    receives the quantization of the tensors. The function must return one array for each output of the op; for one
+    output, it may return the array itself.
     """
     from runpy import run_path
 
     path, _, name = text.rpartition(":")
     if not path.endswith(".py"):
-        raise usage_error(f"--reference={text}", "Write it as file.py:function.")
+        raise usage_error(f"--reference={text}", "Write the function as file.py:function.")
     check_input(path)
     try:
-        # Without a name of its own, which may be that of a module that it imports.
+        # The module gets no name of its own, since the file may import a module with the same name.
         module = run_path(os.path.abspath(path))
     except Exception as error:
         raise _reference_error("the file cannot be imported", error, path) from error
@@ -82,7 +83,7 @@ def _call(function: Callable[..., Any], path: str, op: Op, inputs: Sequence[Any]
     options = found if isinstance(found, Mapping) else data
     try:
         takes_it = "quantization" in inspect.signature(function).parameters
-    except ValueError:  # a function of NumPy's own
+    except ValueError:  # a function of NumPy
         takes_it = False
     try:
         more = {"quantization": OpQuantization.of(op)} if takes_it else {}
@@ -100,7 +101,7 @@ def _call(function: Callable[..., Any], path: str, op: Op, inputs: Sequence[Any]
 
 
 def _reference_error(what: str, error: Exception, path: str) -> LiteRtError:
-    """An error of the author's Python file, with the line there that was the last to run, or is wrong."""
+    """Returns an error for an exception from the author's Python file, with the line that failed."""
     own = os.path.abspath(path)
     last = last_line(error, own.__eq__)
     if not last and isinstance(error, SyntaxError) and error.filename == own:

@@ -38,17 +38,18 @@ from .trace_file import TRACE, traced
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The model to run, its inputs, and the files for the results.
+    """The model to run, its input files, and the files for its outputs.
 
     Attributes:
-      inputs: `[input=]file`, as `read_inputs` has it; other inputs come from the golden file, or are random.
-      outputs: `[output=]file`, as `plan_outputs` has it.
+      inputs: Input files, as `[input=]file`, for `read_inputs`; other inputs come from the golden file, or are
+        random.
+      outputs: Output files, as `[output=]file`, for `plan_outputs`.
       golden: Path of a .npz file with expected outputs (by name or `out0`), and optionally inputs (`in0`); ""
         for no comparison.
       tolerance: Maximum difference between an output and its golden output.
-      value_range: Numbers that stand for black and white in pictures.
-      ranges: `input:LOW:HIGH` of random inputs, as `read_ranges` has it.
-      timeout_s: Time limit of the run of a file that runs in its own process, in seconds.
+      value_range: Numbers in tensors that stand for black and for white when pictures are read or written.
+      ranges: Ranges of random inputs, as `input:LOW:HIGH`, for `read_ranges`.
+      timeout_s: Time limit in seconds for a run in a separate process.
     """
 
     load: LoadChoice = field(default_factory=LoadChoice)
@@ -64,12 +65,12 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class InputReport:
-    """An input, and the origin of its value.
+    """An input of the run, and the origin of its value.
 
     Attributes:
       name: Name of the input in the signature.
       type: shape and element type.
-      origin: File of the value, or the way in which the value was made.
+      origin: File that contains the input's value, or a description of how the value was made.
     """
 
     name: str
@@ -79,12 +80,12 @@ class InputReport:
 
 @dataclass(frozen=True, slots=True)
 class OutputReport:
-    """Statistics of an output; they are not a number if no element of the output is a number.
+    """Statistics of an output; the statistics are NaN if all elements of the output are NaN.
 
     Attributes:
       name: Name of the output in the signature.
       type: shape and element type.
-      min, max, mean: Minimum, maximum and mean of all elements.
+      min, max, mean: Minimum, maximum and mean of the output's elements.
     """
 
     name: str
@@ -96,16 +97,16 @@ class OutputReport:
 
 @dataclass(frozen=True, slots=True)
 class RunReport(PrintedReport):
-    """The result of a run.
+    """The report of `litert-npu run` about one run of a model.
 
     Attributes:
       path: Path of the model.
       signature: Key of the signature that ran.
       load_s: Duration of the load, in seconds.
       run_s: Duration of the run, in seconds.
-      inputs: Inputs in the signature's order.
-      outputs: Outputs in the signature's order.
-      written: Paths of the files with the outputs.
+      inputs: Inputs of the run, in the signature's order.
+      outputs: Outputs of the run, in the signature's order.
+      written: Paths of the files to which outputs were written.
       comparisons: Comparisons of outputs with golden outputs; empty without `--golden`.
     """
 
@@ -216,15 +217,15 @@ _FLAGS = (
     Flag(
         "output",
         (),
-        "A file to write an output to, as [output=]file: a .npy, a .png, or a .npz for all "
-        "outputs. May be repeated.",
+        "File for an output, as [output=]file: a .npy or .png file for one output, or a .npz "
+        "file for all outputs. May be repeated.",
         is_repeated=True,
     ),
     Flag(
         "golden",
         "",
-        "A .npz file with the expected outputs, under the outputs' names or as out0. If the file "
-        "also has inputs (in0), the model runs on these inputs.",
+        "A .npz file with the expected outputs, as arrays named after the outputs or named out0, "
+        "out1, .... If the file also has inputs (in0), the model runs on these inputs.",
     ),
     Flag(
         "tolerance", 0.0001, "Maximum difference between an output and its golden output.", least=0
@@ -234,14 +235,15 @@ _FLAGS = (
     Flag(
         "picture_range",
         ("0", "1"),
-        "Numbers that the model uses for black and for white in pictures, as LOW,HIGH.",
+        "Numbers that stand for black and for white in the model's input or output pictures, as "
+        "LOW,HIGH.",
     ),
     *LOAD_FLAGS,
     Flag(
         "run_timeout",
         600.0,
-        "Time limit of the run, including ops on the CPU, in seconds. The limit applies only to "
-        "a file that you have not compiled on this machine.",
+        "Time limit of the run, including ops on the CPU, in seconds. The time limit applies "
+        "only to files that you have not compiled on this machine.",
         least=0.001,
         is_duration=True,
     ),
@@ -280,16 +282,16 @@ def _range(texts: Sequence[str]) -> Range:
     except ValueError:
         low = high = 0.0
     if not low < high:
-        raise usage_error(f"--picture_range={','.join(texts)}", "Write it as -1,1.")
+        raise usage_error(f"--picture_range={','.join(texts)}", "Write two numbers, such as -1,1.")
     return low, high
 
 
 COMMAND = Command(
-    "FILE\nRuns a model once, and shows statistics of its outputs. If FILE is not compiled, "
-    "flags of apply_plugin and of a vendor say how FILE is compiled when it is loaded. A file "
-    "that you have not compiled on this machine runs in a sandboxed process; --sandbox=off turns "
-    "the sandbox off. With --golden, the exit status is 1 if an output differs from the golden "
-    "output by more than the tolerance.",
+    "FILE\nRuns a model once, and shows statistics of its outputs. If FILE is not compiled, the "
+    "command compiles FILE when it loads FILE, with the flags of apply_plugin and of the vendor "
+    "that you give. A file that you have not compiled on this machine runs in a sandboxed "
+    "process; --sandbox=off turns the sandbox off. With --golden, the exit status is 1 if an "
+    "output differs from the golden output by more than the tolerance.",
     _FLAGS,
     _run,
     num_arguments=1,

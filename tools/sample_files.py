@@ -1,4 +1,4 @@
-"""Input samples for the comparison of a model: from files, from recordings of several samples, or random."""
+"""Input samples for comparing a model with its reference: from files, from recordings, or random."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ SAMPLE_FLAGS = (
 
 @dataclass(frozen=True, slots=True)
 class SampleOptions:
-    """The sources of samples.
+    """Where the samples for a comparison come from.
 
     Attributes:
-      inputs: `[input=]file`, as `read_inputs` has it.
-      recorded: Path of a .npz file, or of a folder with .npz files; "" for no recordings.
-      golden: Path of a .npz file of golden tensors, which may also have inputs; "" for no file.
+      inputs: Input files, as `[input=]file`, for `read_inputs`.
+      recorded: Path of recorded samples: a .npz file, or a folder with .npz files; "" for no recordings.
+      golden: Path of a .npz file with golden tensors, which may also contain inputs; "" for no file.
       count: Number of random samples.
-      seed: Seed of the first random sample; each further sample has the next number.
-      ranges: `input:LOW:HIGH` of random inputs, as `read_ranges` has it.
+      seed: Seed of the first random sample; the seed increases by 1 for each further sample.
+      ranges: Ranges of random inputs, as `input:LOW:HIGH`, for `read_ranges`.
     """
 
     inputs: Sequence[str] = ()
@@ -56,7 +56,7 @@ class SampleOptions:
 
 
 def read_samples(source: SourceGraph, options: SampleOptions) -> list[Sample]:
-    """Reads samples, and adds random values for inputs without a value.
+    """Reads input samples, and makes random values for inputs that have no value in a sample.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if an array does not fit the model's inputs; NOT_FOUND, if a file is
@@ -75,7 +75,10 @@ def read_samples(source: SourceGraph, options: SampleOptions) -> list[Sample]:
     recorded = [(origin, fixed)] * options.count
     if options.recorded:
         if options.count > 1:
-            raise usage_error("--num_samples, and --inputs with samples", "Leave one of them out.")
+            raise usage_error(
+                "--num_samples is used together with --inputs, which already has samples",
+                "Leave out one of the two flags.",
+            )
         recorded = [(o, arrays | fixed) for o, arrays in _read_recorded(options.recorded, specs)]
     samples = []
     for number, (where, arrays) in enumerate(recorded):
@@ -98,7 +101,7 @@ def _specs(source: SourceGraph) -> list[TensorSpec]:
             dtype = tensor.element_type.numpy_dtype.name
         except LiteRtError as error:
             kind = tensor.element_type.name.lower()
-            what = f"input '{name}' is of type {kind}, of which there are no random numbers, nor arrays"
+            what = f"input '{name}' has type {kind}, for which there are no random numbers and no arrays"
             raise LiteRtError(error.status, what, source.path) from error
         specs.append(TensorSpec(name, dtype, tensor.shape, index))
     return specs
@@ -111,7 +114,10 @@ def _read_recorded(path: str, specs: Sequence[TensorSpec]) -> list[tuple[str, di
     names = sorted(name for name in os.listdir(path) if name.endswith(".npz"))
     if not names:
         raise LiteRtError(
-            Status.NOT_FOUND, "no .npz in the folder", path, "Record one for each sample."
+            Status.NOT_FOUND,
+            "the folder contains no .npz file",
+            path,
+            "Record a .npz file for each sample.",
         )
     files = [os.path.join(path, name) for name in names]
     return [s for file in files for s in _split(file, find_arrays(file, specs, "in"), specs)]
@@ -122,15 +128,15 @@ def _split(
 ) -> list[tuple[str, dict[str, Array]]]:
     """Yields the samples of one file.
 
-    Arrays with one more dimension than the inputs have one sample for each index.
+    If the arrays have one more dimension than the inputs, each index of the first dimension is a sample.
     """
     if not arrays:
         names = ", ".join(spec.name for spec in specs) or "none"
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            "no array in it is for an input",
+            "no array in the file has the name of an input",
             path,
-            f"Name the arrays in0, in1, ..., or as the inputs: {names}.",
+            f"Name the arrays in0, in1, ..., or name them after the inputs: {names}.",
         )
     ranks = {spec.name: len(spec.shape) for spec in specs}
     several = {name for name, array in arrays.items() if array.ndim == ranks[name] + 1}
@@ -141,9 +147,10 @@ def _split(
         shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in arrays.items())
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"its arrays do not have the same number of samples: {shapes}",
+            f"the arrays in the file have different numbers of samples: {shapes}",
             path,
-            "Give all arrays the same first dimension, or none of them one.",
+            "Give all arrays the same first dimension, or give no array an additional first "
+            "dimension.",
         )
     return [
         (f"{path}, {index}", {name: array[index] for name, array in arrays.items()})
@@ -154,9 +161,15 @@ def _split(
 def _check(array: Array, spec: TensorSpec, where: str) -> None:
     """Refuses an array that does not fit an input, before the work begins."""
     if array.dtype.name != spec.dtype:
-        what = f"input '{spec.name}' is {spec}, and the array {array.dtype.name}{list(array.shape)}"
-        hint = f"Convert it with array.astype({spec.dtype!r})."
+        what = (
+            f"input '{spec.name}' is {spec}, but the array is {array.dtype.name}{list(array.shape)}"
+        )
+        hint = f"Convert the array with array.astype({spec.dtype!r})."
         raise LiteRtError(Status.INVALID_ARGUMENT, what, where, hint)
     if array.ndim != len(spec.shape):
-        what = f"input '{spec.name}' is {spec}, and the array {array.dtype.name}{list(array.shape)}"
-        raise LiteRtError(Status.INVALID_ARGUMENT, what, where, "Give it the input's shape.")
+        what = (
+            f"input '{spec.name}' is {spec}, but the array is {array.dtype.name}{list(array.shape)}"
+        )
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, what, where, "Give the array the shape of the input."
+        )

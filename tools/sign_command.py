@@ -13,21 +13,21 @@ from .command_line import FlagValues, usage_error
 from .console import print_lines
 from .signature import sign_file
 
-SIGNATURE = Flag("signature", "", "File with the signature. By default the file is FILE.sig.")
+SIGNATURE = Flag("signature", "", "File with the signature. The default is FILE.sig.")
 
 
 def key_flag(which: str) -> Flag:
-    """Returns the flag for the file of a key."""
+    """Returns the flag that gives the file of a private or public key."""
     return Flag(
         "key", "", (f"File with the {which} Ed25519 key in PEM format, as openssl writes it.")
     )
 
 
 def read_paths(flags: FlagValues, arguments: Sequence[str]) -> tuple[str, str, str]:
-    """Returns the paths of the file, of the key and of the signature."""
+    """Returns three paths from a command line: the file, the key and the signature."""
     (path,) = arguments
     if not flags.key:
-        raise usage_error("no key", "Name it with --key.")
+        raise usage_error("no key", "Give the key's file with --key.")
     return path, flags.key, flags.signature or f"{path}.sig"
 
 
@@ -41,8 +41,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 COMMAND = Command(
     "FILE\nSigns a file, compiled or not, with a private key, and writes the signature to a "
-    "second file beside the first. With the public key, litert-npu verify confirms that the file "
-    "comes from you and has not changed.",
+    "second file. With the public key, litert-npu verify confirms that the file comes from you "
+    "and has not changed.",
     (key_flag("private"), SIGNATURE),
     _run,
     num_arguments=1,

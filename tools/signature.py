@@ -1,7 +1,7 @@
-"""Detached signatures of files: Ed25519, with keys in PEM as OpenSSL has them.
+"""Detached Ed25519 signatures of files, with keys in OpenSSL's PEM format.
 
-The key signs a text that names the file's SHA-256: so a file of any size takes little memory, and the signature
-is none of anything else that the key may sign.
+The signed message is a text that contains the file's SHA-256, so that signing a file of any size takes little
+memory. Signatures that the same key makes for other purposes do not match such a text.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _SIZE = 64
 _PIECE = 4 << 20
 _MOST_KEY_BYTES = 64 << 10
 _NEW_KEY = (
-    "Make one with openssl genpkey -algorithm ed25519 -out private.pem, and its public one with openssl pkey "
-    "-in private.pem -pubout -out public.pem."
+    "Make a private key with openssl genpkey -algorithm ed25519 -out private.pem, and its "
+    "public key with openssl pkey -in private.pem -pubout -out public.pem."
 )
 
 
@@ -36,8 +36,8 @@ def sign_file(path: str, key_path: str, signature_path: str) -> None:
       signature_path: Path of the signature to write.
 
     Raises:
-      LiteRtError: NOT_FOUND, also if the package `cryptography` is missing; FILE_IO; INVALID_ARGUMENT, if the
-        key has another format.
+      LiteRtError: NOT_FOUND, if a file or the package `cryptography` is missing; FILE_IO, if a file cannot be read
+        or written; INVALID_ARGUMENT, if the key has another format.
     """
     from_pem = _serialization().load_pem_private_key
     key = _read_key(key_path, lambda data: from_pem(data, None), "Ed25519PrivateKey", "private")
@@ -49,7 +49,7 @@ def sign_file(path: str, key_path: str, signature_path: str) -> None:
 def is_signed(path: str, key_path: str, signature_path: str) -> bool:
     """Returns whether a signature is valid for a file and a public key.
 
-    Raises the same errors as `sign_file`.
+    `is_signed` raises the same errors as `sign_file`.
     """
     key = _read_key(key_path, _serialization().load_pem_public_key, "Ed25519PublicKey", "public")
     from cryptography.exceptions import InvalidSignature
@@ -59,9 +59,9 @@ def is_signed(path: str, key_path: str, signature_path: str) -> bool:
     if len(signature) != _SIZE:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the file is no signature, which has {_SIZE} bytes",
+            f"the file is not a signature, since a signature has {_SIZE} bytes",
             signature_path,
-            "Name the file that litert-npu sign wrote.",
+            "Give the file that litert-npu sign wrote.",
         )
     try:
         key.verify(signature, _message(path))
@@ -72,7 +72,9 @@ def is_signed(path: str, key_path: str, signature_path: str) -> bool:
 
 def _message(path: str) -> bytes:
     digest = hashlib.sha256()
-    with open_input(path) as file:  # not mapped: a file that is cut meanwhile would end the process
+    with open_input(
+        path
+    ) as file:  # not memory-mapped: if the file were truncated meanwhile, the process would crash
         try:
             left = os.fstat(file.fileno()).st_size
             while left:
@@ -96,12 +98,12 @@ def _read_key(path: str, load: Callable[[bytes], object], kind: str, which: str)
         data = bytes(file.view[:_MOST_KEY_BYTES])
     try:
         key = load(data)
-    except TypeError:  # it asks for a password
+    except TypeError:  # the key needs a password
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             "the key is encrypted",
             path,
-            f"Decrypt the key for the signature: openssl pkey -in {path} -out KEY.",
+            f"Decrypt the key with openssl pkey -in {path} -out KEY, and sign with KEY.",
         ) from None
     except (ValueError, UnsupportedAlgorithm):
         key = None

@@ -13,19 +13,19 @@ from .pictures import Array
 
 
 class StockModel:
-    """A signature of the main subgraph, in `ai_edge_litert.interpreter.Interpreter`.
+    """Runs a signature of a model's main subgraph with `ai_edge_litert.interpreter.Interpreter`.
 
-    The inputs and outputs stay in the interpreter's memory, so that a run copies nothing.
+    Inputs and outputs stay in the interpreter's memory, so that a run copies no data.
     """
 
     def __init__(
         self, path: str, signature: str, inputs: Mapping[str, Array], threads: int
     ) -> None:
-        """Loads the model, and runs a signature of it once.
+        """Loads a model in stock LiteRT, and runs one of its signatures once.
 
         Raises:
           LiteRtError: UNSUPPORTED, if stock LiteRT cannot run the model, or the signature belongs to another
-            subgraph; NOT_FOUND, for a signature or input that the model does not have.
+            subgraph than the main one; NOT_FOUND, if the model does not have the signature or an input.
         """
         from ai_edge_litert.interpreter import Interpreter
 

@@ -1,4 +1,4 @@
-"""Handles compiled files that this user has not compiled: their graphs and their code are not trusted."""
+"""Handles compiled files that this user has not compiled, since their graphs and kernels are not trusted."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 def open_guarded(
     path: str, choice: LoadChoice, run_timeout_s: float
 ) -> Iterator[tuple[CompiledModel | IsolatedModel, str]]:
-    """Loads a model so that a stranger's can do no harm, and closes it; with the key of the signature to run.
+    """Loads a model so that an untrusted model cannot do harm; yields it with the key of the signature to run.
 
-    A compiled file that this user has not compiled is opened, and run, in a sandboxed process; a line on the
-    standard error says so. A file that this user has compiled, a file that is not compiled, and any file with
-    `--sandbox=off` are loaded with the options of `choice`. The function loads the same file that it examined,
-    even if another file gets its name meanwhile.
+    A compiled file that this user has not compiled is opened and run in a sandboxed process, and a line on the
+    standard error reports this. A file that this user has compiled, a file that is not compiled, and any file with
+    `--sandbox=off` are loaded with the options of `choice`. The file that is loaded is the file that was examined,
+    even if its path leads to another file in the meantime.
 
     Raises:
-      LiteRtError: The file or the options are wrong, or the load failed.
+      LiteRtError: The file or the options are wrong, or loading failed.
     """
     with told_of_loading(path, choice.options):
         loaded = _load_guarded(path, choice, run_timeout_s)
@@ -41,11 +41,11 @@ def open_guarded(
 
 
 def guarded(path: str, choice: LoadChoice) -> LoadChoice:
-    """Chooses the options for loading a file so that a stranger's kernels cannot do harm.
+    """Chooses the options for loading a file so that untrusted kernels cannot do harm.
 
-    The NPU calls of a file that this user has not compiled run in a sandboxed process, and the file is verified; a
-    line on the standard error says so. Files that this user compiled, files that are not compiled, and all files
-    with `--sandbox=off` are loaded with the options of `choice`.
+    The NPU calls of a file that this user has not compiled run in a sandboxed process, and the file's digests are
+    checked; a line on the standard error reports this. Files that this user compiled, files that are not compiled,
+    and all files with `--sandbox=off` are loaded with the options of `choice`.
 
     Raises:
       LiteRtError: The file or the options are wrong.
@@ -53,8 +53,8 @@ def guarded(path: str, choice: LoadChoice) -> LoadChoice:
     stranger = _look_at(path, choice.options)
     if stranger is None:
         return choice
-    apart = f"in a process of their own{_in_a_sandbox()}"
-    where = f"Its NPU calls run {apart}; --sandbox=off runs them in this one"
+    apart = f"in a separate process{_in_a_sandbox()}"
+    where = f"Its NPU calls run {apart}; --sandbox=off runs them in this process"
     _say(path, stranger, where)
     options = copy(choice.options)
     options.isolated = options.verify = True
@@ -69,7 +69,7 @@ def tell_inline(path: str, options: Options) -> None:
     """
     stranger = None if options.isolated else _look_at(path, options)
     if stranger is not None:
-        apart = f"in a process of their own{_in_a_sandbox()}"
+        apart = f"in a separate process{_in_a_sandbox()}"
         where = (
             f"Its NPU calls run in this process, with your privileges; --isolate runs them {apart}"
         )
@@ -77,11 +77,11 @@ def tell_inline(path: str, options: Options) -> None:
 
 
 class _Stranger(NamedTuple):
-    """The maker of a file that is not known to be compiled by this user.
+    """A file that may not have been compiled by this user.
 
     Attributes:
-      why: nobody knows that it is.
-      manufacturer: Vendor of the file's NPU calls; "" if the file has no NPU calls.
+      why: Reason why the maker of the file is unknown.
+      manufacturer: Vendor of the NPU calls in the file; "" if the file has no NPU calls.
     """
 
     why: str
@@ -102,7 +102,8 @@ def _load_guarded(
             _say(
                 path,
                 stranger,
-                f"It runs in a process of its own{_in_a_sandbox()}; --sandbox=off runs it in this one",
+                f"It runs in a separate process{_in_a_sandbox()}; --sandbox=off runs it in this "
+                "process",
             )
             maker, options = stranger.manufacturer, choice.options
             return IsolatedModel(file, maker, choice.environment, options, run_timeout_s)
@@ -123,7 +124,7 @@ def _look_at(path: str, options: Options) -> _Stranger | None:
 
 
 def _find_stranger(file: MappedFile, options: Options) -> _Stranger | None:
-    """Who has made a file; None for this user, for one that is not compiled, and where nobody asks."""
+    """Examines a file. Returns None if this user compiled it, if it is not compiled, or if the sandbox is off."""
     from litert.host.file_seal import find_maker  # here: --help must not wait for them
     from litert.host.sandbox import SandboxMode
     from litert.model.dispatch_op import is_dispatch_op
@@ -146,7 +147,7 @@ def _find_stranger(file: MappedFile, options: Options) -> _Stranger | None:
 
 
 def _in_a_sandbox() -> str:
-    """Nothing where this system has none, which a warning says."""
+    """Returns a text about the sandbox; "" if this system has no sandbox, which another warning reports."""
     from litert.host.sandbox import why_missing  # here: --help must not wait for it
 
     return "" if why_missing() else ", in a sandbox"

@@ -1,8 +1,8 @@
-"""`--trace=FILE.json`: spans as a time line that Perfetto (ui.perfetto.dev) and chrome://tracing open.
+"""`--trace=FILE.json`: writes spans as a timeline that Perfetto (ui.perfetto.dev) and chrome://tracing can show.
 
 The file is a JSON object of Chrome's Trace Event Format: complete events (`X`) in microseconds, and metadata (`M`)
-that names the rows. The queues of the NPU are a process of their own, beside the threads of the host; a flow (`s`,
-`f`) leads from an NPU call to its first task. The format:
+with the names of the rows. The host's threads and the NPU's queues appear as two processes; a flow (`s`, `f`)
+leads from an NPU call to its first task. The format:
 https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 """
 
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 TRACE = Flag(
     "trace",
     "",
-    "File to write a time line of the command's work to, as JSON for ui.perfetto.dev and "
-    "chrome://tracing.",
+    "File for a timeline of the command's work, as JSON for ui.perfetto.dev and chrome://tracing.",
 )
 
 _HOST, _NPU = 1, 2
@@ -35,19 +34,19 @@ Event = Mapping[str, Any]
 def traced(
     path: str, others: Iterable[str] = (), *, is_wanted: bool = False
 ) -> Iterator[Recording]:
-    """Records the block, and writes its time line after the block succeeded; "" writes no file.
+    """Records spans during the `with` block, and writes the timeline after the block has succeeded.
 
     Args:
-      path: Path of the time line.
-      others: Files that the time line must not replace, as in `check_messages`.
-      is_wanted: Whether to record even if there is no file to write.
+      path: Path of the timeline; "" to write no file.
+      others: Other files of the command, which the timeline must not overwrite, as in `check_messages`.
+      is_wanted: Whether spans are recorded even if `path` is empty.
 
     Yields:
-      The recording; it stays empty if no trace is wanted.
+      The recording, which stays empty if no timeline is requested.
 
     Raises:
-      LiteRtError: before the block INVALID_ARGUMENT, for a path that is one of the others; FILE_IO, for one that
-        cannot be written, before the block or behind it.
+      LiteRtError: INVALID_ARGUMENT, before the block, if `path` is one of `others`; FILE_IO, before or after the
+        block, if the timeline cannot be written.
     """
     # Here, as --help must not wait for them.
     from litert.core.tracing import Recording, record
@@ -62,7 +61,7 @@ def traced(
 
 
 def write_trace(file: BinaryIO, spans: Sequence[Span]) -> None:
-    """Writes spans, sorted by their start, one event on each line."""
+    """Writes spans, sorted by their start time, with one event on each line."""
     from json import JSONEncoder  # here: --help must not wait for it
 
     encode = JSONEncoder(allow_nan=False, separators=(",", ":")).encode
@@ -104,7 +103,7 @@ def _events(spans: Sequence[Span]) -> Iterator[Event]:
 
 
 def _flow(source: Event, target: Event, number: int) -> Iterator[Event]:
-    """An arrow from the start of an event to that of another."""
+    """Yields an arrow from the start of one event to the start of another event."""
     common = {"cat": "flow", "name": "task", "id": number}
     for phase, event, more in (("s", source, {}), ("f", target, {"bp": "e"})):
         place = {name: event[name] for name in ("pid", "tid", "ts")}
@@ -112,7 +111,7 @@ def _flow(source: Event, target: Event, number: int) -> Iterator[Event]:
 
 
 def _metadata(place: Mapping[str, int], row: str) -> Iterator[Event]:
-    """What names a row and its process, and keeps rows in the order of their first spans."""
+    """Yields metadata that gives the names of a row and its process, and the order of rows."""
     process = "NPU" if place["pid"] == _NPU else "Host"
     yield {"ph": "M", "name": "process_name", **place, "args": {"name": process}}
     yield {"ph": "M", "name": "thread_name", **place, "args": {"name": _text(row)}}
@@ -120,7 +119,7 @@ def _metadata(place: Mapping[str, int], row: str) -> Iterator[Event]:
 
 
 class _Rows:
-    """The rows of the drawing: one for a thread, one for all queues; more where spans neither nest nor follow."""
+    """The rows of the timeline: one for each thread, one for all queues, and more for spans that overlap."""
 
     def __init__(self, device_tracks: Iterable[str]) -> None:
         self._device_tracks = frozenset(device_tracks)
@@ -128,7 +127,10 @@ class _Rows:
         self._count = 0
 
     def find(self, span: Span) -> tuple[Mapping[str, int], str]:
-        """A span's process and row, and the name of a row that is new, else ""; spans come by their start."""
+        """Returns the process and row of a span, and the name of a new row or "".
+
+        Spans must come in the order of their start times.
+        """
         pid, name = (_NPU, "queue") if span.track in self._device_tracks else (_HOST, span.track)
         end_ns = span.start_ns + span.duration_ns
         rows = self._open.setdefault((pid, name), [])
@@ -144,11 +146,11 @@ class _Rows:
 
 
 def _plain(value: str | int | float) -> str | int | float:
-    """A detail as JSON can have it."""
+    """Converts a detail to a value that JSON can represent."""
     is_plain = isinstance(value, int) or (isinstance(value, float) and abs(value) < float("inf"))
     return value if is_plain else _text(str(value))
 
 
 def _text(text: str) -> str:
-    """A text without lone surrogates, which not every reader of JSON takes."""
+    """Returns a text without lone surrogates, which some JSON readers do not accept."""
     return text.encode("utf-8", "backslashreplace").decode()

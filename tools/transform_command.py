@@ -26,7 +26,8 @@ from .transform_flags import (
 )
 
 _BY_DEFAULT = (
-    "By default, all enabled transformations run: the built-in ones and those of --extensions."
+    "By default, all enabled transformations run: built-in transformations and transformations in "
+    "--extensions."
 )
 _FLAGS = [
     flag._replace(help=flag.help.replace(WITHOUT_SELECTION, _BY_DEFAULT))
@@ -45,27 +46,33 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     if flags.list_transformations:
         if arguments:
             raise usage_error(
-                f"--list_transformations takes no model, but the command line has {arguments[0]}"
+                "--list_transformations needs no model, but the command line has the model "
+                f"{arguments[0]}"
             )
         options = read_transform_options(flags, "", ["all"])
         print_text(list_transformations(options, flags.report), sys.stdout)
         return 0
     if not arguments:
-        raise usage_error("no model", "Give it as the first argument.")
+        raise usage_error("no model", "Give the model as the first argument.")
     model, second = [*arguments, ""][:2]
     output = same("o", flags.o, "the second argument", second)
     if not output:
-        raise usage_error("no output", "Give it as the second argument; --o=none writes nothing.")
+        raise usage_error(
+            "no output",
+            "Give the output file as the second argument, or use --o=none to write nothing.",
+        )
     if flags.dump_folder and not flags.dump_model_after:
         raise usage_error(
             "--dump_folder has no effect without a flag that dumps something",
             "Add --dump_model_after=all.",
         )
     selection = flags.transformations
-    if all(word.startswith("-") for word in selection):  # nothing is named: all that is enabled
+    if all(
+        word.startswith("-") for word in selection
+    ):  # no transformation is selected: all enabled transformations run
         selection = ["all", *selection]
     options = read_transform_options(flags, output, selection)
-    assert options is not None  # something is selected
+    assert options is not None  # some transformations are selected
     check_messages(flags.err, [model, output])
     from compiler_plugin.transforming import transform_file
 
@@ -77,8 +84,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 COMMAND = Command(
     "IN OUT\nRuns transformations on a TFLite model and writes the resulting model, which "
-    "computes the same results, in stock LiteRT too. Reports the number of matches and the time "
-    "of each transformation.",
+    "computes the same results and also runs in stock LiteRT. Reports the number of matches and "
+    "the time of each transformation.",
     _FLAGS,
     _run,
     num_arguments=2,

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 OUTPUT = Flag(
     "o",
     "",
-    "The output file, in place of the second argument: a path, - (standard output), -- (standard "
-    "error) or none.",
+    "The output file, given instead of the second argument: a path, - (standard output), -- "
+    "(standard error) or none.",
 )
 REPORT_FORM = REPORT._replace(help="Format of the report: text for people, json for programs.")
 REPORT_PLACE = Flag(
@@ -41,9 +41,9 @@ def read_transform_options(
 
     Args:
       values: Values of the flags.
-      output: Path of the output; by default the folder for dumps is beside the output.
-      selection: Items of `--transformations`.
-      keep_layout: Whether all partitions keep their layout.
+      output: Path of the output file; by default, the folder for dumps is next to the output file.
+      selection: Items in the list of `--transformations`.
+      keep_layout: Whether all partitions keep their data layout.
     """
     names = ("extensions", "transformations_config", "ops_mapping", "input_shape", "data_layout")
     asked = [selection, *(values[name].value != values[name].default for name in names)]
@@ -54,7 +54,7 @@ def read_transform_options(
             if option.section is Section.TRANSFORMATIONS and flag.value != flag.default:
                 raise usage_error(
                     f"--{flag.name} has no effect, since no transformation runs",
-                    "Name transformations with --transformations, or use --transformations=all.",
+                    "Select transformations with --transformations, or use --transformations=all.",
                 )
         if not keep_layout:
             return None
@@ -69,30 +69,30 @@ def read_transform_options(
 
 
 def dump_folder(folder: str, output: str) -> str:
-    """Returns the folder for dumps: the given folder, whose parent folder must exist, or `OUTPUT.dump`."""
+    """Returns the folder for dumps: the given folder (its parent folder must exist), or `OUTPUT.dump`."""
     from litert.model.atomic_file import check_place  # here: --help must not wait for it
 
     check_place(folder)
     if not folder and output in ("", STDOUT, STDERR, NOWHERE):
-        raise usage_error("a dump needs a folder", "Name a folder with --dump_folder.")
+        raise usage_error("a dump needs a folder to write to", "Give a folder with --dump_folder.")
     return folder or f"{output}.dump"
 
 
 def same(name: str, value: str, other_name: str, other: str) -> str:
-    """Returns the value of a flag, or of another way to give the same value.
+    """Returns the value of a flag or of the argument with the same meaning.
 
     Raises an error if both are given and differ.
     """
     if value and other and value != other:
         raise usage_error(
             f"--{name} is '{value}', and {other_name} '{other}'",
-            "They mean the same: give one of them.",
+            "Both have the same meaning: give only one of the two.",
         )
     return value or other
 
 
 def print_report(report: Report, values: FlagValues, output: str) -> None:
-    """Prints the report of a command to the place that `--err` names, by default to standard output."""
+    """Prints the report of a command to the file or stream given by `--err`, by default to standard output."""
     if report.output_path:
         report.output_path = output
     text = report.to_json() if values.report == "json" else report.to_text()
@@ -100,7 +100,7 @@ def print_report(report: Report, values: FlagValues, output: str) -> None:
 
 
 def list_transformations(options: TransformOptions | None, form: str) -> str:
-    """Returns a list of all transformations, built-in and of extensions, by phase and in running order."""
+    """Returns a list of all transformations, built-in and from extensions, by phase, in running order."""
     from dataclasses import asdict
 
     from compiler_plugin.transformations.transformation_plan import describe_transformations
@@ -111,7 +111,7 @@ def list_transformations(options: TransformOptions | None, form: str) -> str:
     width = max((len(info.name) for info in infos), default=0)
     lines = []
     for info in infos:
-        state = "" if info.enabled else " (runs only if --transformations names it)"
+        state = "" if info.enabled else " (runs only if --transformations lists it)"
         origin = f" [{info.path}]" if info.path else ""
         text = f"  {info.description}" if info.description else ""
         lines.append(f"{info.phase:6}  {info.name:{width}}{text}{state}{origin}")

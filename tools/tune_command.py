@@ -1,4 +1,4 @@
-"""`litert-npu tune`: measures the firmware's block and vector sizes on this device, and stores the fastest."""
+"""`litert-npu tune`: measures block and vector sizes for the firmware on this device, and stores the fastest."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ class TuningReport(PrintedReport):
     Attributes:
       device: Name of the measured device.
       width: Number of floats in a vector.
-      rows: Number of rows of a matrix product that a worker computes at once.
+      rows: Number of rows of a matrix product that one worker computes at once.
       unit_operations: Minimum number of operations in a unit of work.
-      is_kept: Whether the cache stores measured sizes for this device; otherwise the device uses the default.
-      tried: All measured sizes, the default first.
+      is_kept: Whether the cache stores measured sizes for this device; without measured sizes, the device uses the
+        default sizes.
+      tried: All measured sizes; the default sizes come first.
     """
 
     device: str
@@ -48,9 +49,9 @@ class TuningReport(PrintedReport):
             yield f"{numbers}  {one.relative:.2f}  {one.problem}".rstrip()
         chosen = f"vectors of {self.width}, {self.rows} rows, units of {self.unit_operations}"
         stays = (
-            "The default stays in use: no other choice is clearly faster"
+            "The default sizes stay in use: no other sizes are clearly faster"
             if self.tried
-            else "The default is in use again"
+            else "The default sizes are in use again"
         )
         yield f"{'Stored for later runs' if self.is_kept else stays}: {chosen}."
 
@@ -67,7 +68,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     try:
         keep_tuning(device.info, tuning) if is_kept else forget_tuning(device.info)
     except OSError as error:
-        what = f"the choice cannot be stored: {error.strerror}"
+        what = f"the fastest sizes cannot be stored: {error.strerror}"
         hint = "Set LITERT_NPU_CACHE_DIR to a writable folder."
         raise LiteRtError(Status.FILE_IO, what, error.filename or "", hint) from error
     numbers = tuning.width, tuning.rows, tuning.unit_operations
@@ -83,7 +84,7 @@ COMMAND = Command(
         Flag(
             "reset",
             False,
-            ("Forget the measured sizes, and return to the default sizes without a measurement."),
+            ("Delete the measured sizes and use the default sizes again, without a measurement."),
         ),
         REPORT,
     ),

@@ -1,6 +1,6 @@
-"""`litert-npu vendor`: commands for the author of a compiler plugin and a dispatch table.
+"""`litert-npu vendor`: commands for authors of a compiler plugin and a dispatch table.
 
-Each command is a module of `vendor/`, `<command>_command.py`.
+Each command is a module `<command>_command.py` in the folder `vendor/`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ COMMAND = CommandGroup(
     "shared libraries.",
     ".vendor.{}_command",
     {
-        "check": "check a vendor against each rule of the contract",
-        "export": "make shared libraries from a Python vendor, for stock LiteRT",
-        "new": "write a working vendor to start from, in Python, C or C++",
+        "check": "check that a vendor follows each rule of LiteRT's contract with vendors",
+        "export": "make shared libraries for stock LiteRT from a vendor written in Python",
+        "new": "write a working example of a vendor in Python, C or C++, as a starting point",
     },
 )

@@ -1,4 +1,4 @@
-"""Writes the smallest part of a model with wrong results: the part, its inputs, and its expected outputs."""
+"""Writes the smallest part of a model that gives wrong results, with its inputs and its expected outputs."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ class PartFiles:
     """Files of the smallest part of a model that gives wrong results by itself.
 
     Attributes:
-      path: Path of the part, which is a model.
-      transformed: Path of the part after the transformations; "" if the transformations do not cause the error.
-      inputs: Path of the part's inputs.
-      expected: Path of the outputs that the reference computes.
+      path: Path of the part, written as a model.
+      transformed: Path of the part after transformations have run on it; "" if the transformations do not cause
+        the error.
+      inputs: Path of the file with the part's inputs.
+      expected: Path of the file with the outputs that the reference computes.
       ops: Ops of the source model that are in the part, in execution order.
-      blamed: The op that causes the wrong results, by a comparison of the part.
-      is_smallest: Whether the error needs each of these ops, as far as the command has tried.
+      blamed: The op that causes the wrong results, found by comparing the part with its reference.
+      is_smallest: Whether the error disappears without any one of these ops, as far as the command has tried.
       command: Shell command that reproduces the error.
     """
 
@@ -70,12 +71,12 @@ def check_folder(folder: str) -> None:
 
 
 def write_part_files(part: WrongPart, folder: str, flags: Sequence[str]) -> PartFiles:
-    """Writes the files of a part to a folder, which is created if it is missing.
+    """Writes the files of a part to a folder, and creates the folder if it is missing.
 
     Args:
       part: The part of the model.
       folder: Folder for the files.
-      flags: Flags of the comparison that found the part, except the flags that chose what was compared.
+      flags: Flags of the comparison that found the part, without the flags that selected what was compared.
     """
     models = {_PART: part.path} | ({_TRANSFORMED: part.transformed} if part.transformed else {})
     arrays = {_INPUTS: part.inputs, _EXPECTED: part.expected}

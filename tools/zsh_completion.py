@@ -12,7 +12,7 @@ from .command_words import CommandWords, flag_words, is_list, is_number, takes_v
 _SCRIPT = """\
 #compdef @PROGRAMS@
 # Completes command lines of @PROGRAMS@ in zsh.
-# `litert-npu completion zsh` printed this script. Print it again after an update.
+# `litert-npu completion zsh` printed this script. Print this script again after an update.
 
 # Completes what follows the name of a command ($1).
 _litert_npu_command() {
@@ -48,7 +48,7 @@ fi
 
 
 def completion_script(programs: Mapping[str, CommandWords]) -> str:
-    """Returns the script for commands by their whole names, as `find_programs` returns them."""
+    """Returns the completion script for commands, given by full name as `find_programs` returns them."""
     return _SCRIPT.replace("@CASES@", "\n".join(_cases(programs))).replace(
         "@PROGRAMS@", " ".join(name for name in programs if " " not in name)
     )

@@ -1,1 +1,1 @@
-"""Analyses of a model: the op that computes wrong results, the ops that an NPU takes, and their cost."""
+"""Analyses of a model: which op computes wrong results, which ops an NPU can run, and what they cost."""

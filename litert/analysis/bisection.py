@@ -1,27 +1,28 @@
-"""A search for few things that fail together, with few trials."""
+"""Finds a small subset of things that still fails, with few trials."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 _MOST_TRIALS = 24
-"""Limit on the trials that leave out things in the middle, since a trial may take long."""
+"""Maximum number of trials without things in the middle of the sequence, since a trial may take long."""
 
 IsWrong = Callable[[Sequence[int]], bool]
 
 
 def bisect(things: Sequence[int], is_wrong: IsWrong) -> tuple[Sequence[int], bool]:
-    """Finds a small subset of things that fails as all of them do.
+    """Finds a small subset of things that fails like the full set.
 
-    Bisects for the shortest failing beginning and then for its shortest failing end; then leaves out ever smaller
-    parts in between.
+    First bisects for the shortest beginning of the sequence that fails, then for the shortest end of this
+    beginning that fails. Then tries to remove smaller and smaller parts in between.
 
     Args:
-      things: The things, ordered so that things that fail together lie close to each other.
-      is_wrong: Function that tells whether a subset, in order, fails.
+      things: The things, ordered so that things that fail together are close to each other.
+      is_wrong: Function that returns whether a subset fails; the subset is in the original order.
 
     Returns:
-      The subset, in order; and whether leaving out any single thing of it makes the failure vanish.
+      The failing subset, in the original order; and whether the failure disappears if any single thing is removed
+      from the subset.
     """
     count = _shortest(len(things), lambda size: is_wrong(things[:size]))
     things = things[:count]
@@ -42,7 +43,7 @@ def _shortest(count: int, is_wrong: Callable[[int], bool]) -> int:
 
 
 def _leave_out(things: Sequence[int], is_wrong: IsWrong) -> tuple[Sequence[int], bool]:
-    """Leaves out unneeded things between the first and the last, which are needed."""
+    """Removes unneeded things between the first and the last, which are both needed."""
     trials, size = 0, len(things) - 2
     start = 1
     while size > 0:

@@ -1,4 +1,4 @@
-"""Options of a comparison."""
+"""Options for comparing a model with its reference."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from litert.core.environment_options import EnvironmentOptions
 from litert.options import Options
 
 AUTO, CUTS, TAPS = "auto", "cuts", "taps"
-"""How `compare` gets tensors inside NPU calls: as outputs of a cut model (cuts), or from the vendor (taps)."""
+"""How a comparison reads tensors inside NPU calls: as outputs of a cut model (cuts), or from the vendor (taps)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The inputs of one compared run.
+    """An input sample, which is run and compared.
 
     Attributes:
-      origin: Where the inputs come from, for messages.
+      origin: Description of the source of the inputs, for messages.
       inputs: The input arrays by name.
     """
 
@@ -30,17 +30,19 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
-    """Options of a comparison.
+    """Options for comparing a model with its reference.
 
     Attributes:
-      reference: Options of the reference's computation.
-      golden: Golden tensors of the first sample, by place in the source; they replace the computed reference.
-      tolerance: Largest accepted float error of an op, relative to the magnitudes that the op sums.
-      num_runs: Number of runs of each sample, since results may differ from run to run.
-      inside: `AUTO`, `CUTS` or `TAPS`; `AUTO` uses taps if the vendor has them, and cuts for the other tensors.
-      apply: Options of the compilation.
+      reference: Options for computing the reference.
+      golden: Golden tensors of the first sample, by place in the source model, which are used instead of the
+        computed reference.
+      tolerance: Largest accepted float error of one op, relative to the sum of the magnitudes that the op adds up.
+      num_runs: Number of runs with each sample; all runs must give the same results.
+      inside: `AUTO`, `CUTS` or `TAPS`; `AUTO` uses taps if the vendor supports taps, and cuts for all tensors
+        without a tap.
+      apply: Options for compiling the model.
       load: Options for loading the compiled model.
-      environment: Environment that finds dispatch tables.
+      environment: Environment with the folders of dispatch tables.
     """
 
     reference: ReferenceOptions = field(default_factory=ReferenceOptions)

@@ -1,7 +1,8 @@
 """Compares a model on the NPU with stock LiteRT's plain kernels, tensor by tensor and op by op.
 
-The model is compiled unchanged, and also with its inner tensors as outputs, so that any vendor returns them. An
-op is to blame for the error that it adds: stock LiteRT's kernels compute each op from the inputs of the NPU's run.
+The model is compiled unchanged, and also with its intermediate tensors as additional outputs, so that any vendor
+returns these tensors. An op is to blame for the error that it adds: stock LiteRT's kernels compute each op from
+the inputs of the NPU's run.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ def compare_model(
     samples: Sequence[Sample],
     options: CompareOptions,
 ) -> ModelComparison:
-    """Compares a model on the NPU with stock LiteRT's kernels on the CPU.
+    """Runs a model on the NPU, and compares the results with stock LiteRT's kernels on the CPU.
 
     Args:
       source: The model before compilation.
       compiled: Path of the compiled file; "" to compile the source now.
-      samples: Inputs of the compared runs; at least one.
+      samples: Input samples for the compared runs; there must be at least one.
       options: how.
 
     Raises:
@@ -53,9 +54,11 @@ def compare_transformed(
     samples: Sequence[Sample],
     options: CompareOptions,
 ) -> ModelComparison:
-    """Compares a model with the model that it was made from, both on the CPU with the reference's kernels.
+    """Compares a model with the model from which it was made.
 
-    See `compare_model` for arguments and errors; tensors are matched by name.
+    Both models run on the CPU with the kernels of the reference.
+
+    Tensors of the two models are matched by name. See `compare_model` for arguments and errors.
     """
     return _compare(
         source, samples, options, lambda comparing: comparing.compare_on_cpu(model_path)
@@ -69,7 +72,7 @@ def compare_as_it_is(
 ) -> ModelComparison:
     """Compares a compiled file with golden tensors, without its original model.
 
-    See `compare_model` for arguments and errors; the source is the compiled file.
+    `source` is the compiled file. See `compare_model` for arguments and errors.
     """
     return _compare(source, samples, options, _Comparing.compare_file)
 
@@ -140,7 +143,8 @@ class _Comparing:
             if place not in matched:
                 name = self._source.tensor(place).name
                 self._findings.not_compared[name] = (
-                    "the model has no tensor of this name: its op is checked together with its readers"
+                    "the model has no tensor with this name: the op that computes it is checked "
+                    "together with the ops that read it"
                 )
         trial = StockTrial(model, places, self._options.reference, self._folder)
         self._checks.check(trial, trial, [shown.place for shown in trial.shown])
@@ -151,9 +155,9 @@ class _Comparing:
             self._checks.check(
                 trial, trial, [shown.place for shown in trial.shown], checks_ops=False
             )
-        self._findings.notes[
-            "Ops are not checked one by one, since the original model is missing"
-        ] = None
+        self._findings.notes["Single ops are not checked, since the original model is missing"] = (
+            None
+        )
 
     def report(self) -> ModelComparison:
         """Makes the report of the comparison."""
@@ -162,7 +166,7 @@ class _Comparing:
             reasons = "; ".join(dict.fromkeys(findings.not_compared.values()))
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"no tensor could be compared: {reasons or 'the model computes nothing'}",
+                f"no tensor could be compared: {reasons or 'the model has no ops'}",
                 self._source.path,
                 reference_hint(op.name for op in self._unchecked) or self._kernel_hint,
             )
@@ -221,7 +225,7 @@ class _Comparing:
             reason = self._files.in_user_s_words(str(error))
             name = self._source.tensor(place).name
             self._findings.not_compared[name] = (
-                f"the vendor refuses it as an output of the model: {reason}"
+                f"the vendor does not compile the model with this tensor as an output: {reason}"
             )
 
     def _explain_apart(self, plain: Trial, compiled: str) -> None:
@@ -234,8 +238,8 @@ class _Comparing:
         inputs = self._samples[self._checks.apart[place]].inputs
         value = plain.run(inputs)[place]
         text = (
-            "the file gives another value than the same model with its inner tensors as outputs, although "
-            "each op is right by itself"
+            "the file gives another value than the same model compiled with its intermediate "
+            "tensors as outputs, although each op is right if checked separately"
         )
         if compiled:
             with closing(
@@ -244,16 +248,17 @@ class _Comparing:
                 new = anew.run(inputs).get(place)
             if new is None or new.tobytes() != value.tobytes():
                 text += (
-                    ", and than the model compiled again: its byte code is stale (made from another model, with "
-                    "other options, or by another version of the compiler)"
+                    ", and another value than the model compiled again: the file's byte code is "
+                    "stale (made from another model, with other options, or by another version "
+                    "of the compiler)"
                 )
         else:
-            text += ": the fault shows only while these tensors stay inside the call"
+            text += ": the error occurs only while these tensors stay inside the NPU call"
         self._findings.begin_sample(self._checks.apart[place], "")
         self._findings.add_fault(shown, Fault.AS_IT_IS, text)
 
     def _compile_plain(self) -> str:
-        """Compiles the model; ops that neither the NPU nor the CPU runs are left out."""
+        """Compiles the model without the ops that neither the NPU nor the CPU can run."""
         taps = self._options.inside != CUTS
         path, report = self._files.compile(self._source.path, taps)
         if not report.not_runnable:
@@ -274,7 +279,8 @@ class _Comparing:
         for op in whole.subgraph.ops:
             for tensor in op.outputs if op.name in names else ():
                 self._findings.not_compared[tensor.name] = (
-                    f"neither the NPU nor stock LiteRT runs {op.name}: random numbers replace its results"
+                    f"neither the NPU nor stock LiteRT can run {op.name}: random numbers replace "
+                    "the op's results"
                 )
 
     def _find_npu_ops(self, report: Report) -> set[int]:
@@ -293,8 +299,8 @@ class _Comparing:
         if moved:
             more = f" and {len(moved) - 5} more" if len(moved) > 5 else ""
             self._findings.notes[
-                "the NPU does not take these ops if their results are outputs, so they were checked on the CPU: "
-                f"{', '.join(moved[:5])}{more}"
+                "these ops were checked on the CPU, since the NPU does not take them if their "
+                f"results are model outputs: {', '.join(moved[:5])}{more}"
             ] = None
 
     def _note_calls(self, compiled: str) -> None:
@@ -303,24 +309,26 @@ class _Comparing:
         with read_model(compiled) as model:
             calling = {i for i, s in enumerate(model.subgraphs) if any(map(is_dispatch_op, s.ops))}
             if not calling:
-                notes["no op is on the NPU: this compares CPU kernels with each other"] = None
+                notes["no op is on the NPU: only CPU kernels were compared with each other"] = None
             for op in find_entry(model, source.key, compiled).subgraph.ops:
                 if not calling.isdisjoint(reachable_subgraphs(model, op)):
                     names = ", ".join(f"'{tensor.name}'" for tensor in op.outputs)
                     notes[
-                        f"NPU calls in subgraphs of {op.name} are checked as a part of that op: {names}"
+                        f"NPU calls in subgraphs of {op.name} are checked as a part of this op: "
+                        f"{names}"
                     ] = None
         others = [e.key for e in source.model.signatures if e.key != source.key]
         if others:
             keys = ", ".join(f"'{key}'" for key in others)
             notes[
-                f"this compares signature '{source.key}'; select another signature with --signature: {keys}"
+                f"only signature '{source.key}' was compared; select another signature with "
+                f"--signature: {keys}"
             ] = None
 
 
 def reference_hint(names: Iterable[str]) -> str:
-    """Makes the hint for ops without a reference, by their names."""
+    """Returns the hint for ops that have no reference, given by name."""
     flags = " ".join(
         f"--reference_function={name},file.py:function" for name in dict.fromkeys(names)
     )
-    return f"Name a Python function that computes the op: {flags}." if flags else ""
+    return f"Give a Python function that computes the op: {flags}." if flags else ""

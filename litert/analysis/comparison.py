@@ -8,26 +8,28 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TensorErrors:
-    """The errors of a tensor against its reference; the worst of all samples.
+    """The errors of a tensor compared with its reference; each error is the worst of all samples.
 
     Attributes:
       name: Name of the tensor.
       subgraph: Index of the tensor's subgraph in the source model.
-      op: Index in that subgraph of the op that computes the tensor.
-      op_name: Name of the builtin operator, or the custom code.
+      op: Index of the op that computes the tensor, in its subgraph.
+      op_name: Name of the builtin op, or custom code of the custom op.
       where: `npu` or `cpu`.
-      call: Name of the NPU call that computes the tensor; "" on the CPU.
-      greatest: Greatest absolute error, in real numbers; null if the tensor has no reference or an error is
-        infinite.
-      mean: Mean of the absolute errors.
-      cosine: Cosine of the angle between tensor and reference.
+      call: Name of the NPU call that computes the tensor; "" if the CPU computes it.
+      greatest: Greatest absolute error of the dequantized values; null if the tensor has no reference or an error
+        is infinite.
+      mean: Mean absolute error of the tensor's elements.
+      cosine: Cosine of the angle between the tensor and its reference, as vectors.
       snr_db: Signal-to-noise ratio, in decibels; null if there is no error.
-      local_greatest: The op's own error, in `unit`: the error of its result, given its actual inputs; null if the
-        op was not checked by itself.
+      local_greatest: The op's own error, in `unit`: the difference of its result from the right result for the
+        same inputs; null if the op was not checked separately.
       limit: Largest accepted value of `local_greatest`.
-      unit: `steps` of quantization, `of the magnitude` that is accumulated, or "" for what must be equal.
-      is_within: Whether no error exceeds its limit.
-      problem: Any other fault: elements that are not finite, a wrong shape, values that change from run to run.
+      unit: Unit of the op's own error: quantization `steps`, a fraction `of the magnitude` that the op adds up, or
+        "" if results must be equal.
+      is_within: Whether all errors of the tensor are within their limits.
+      problem: Any other fault of the tensor: elements that are not finite, a wrong shape, or values that differ
+        from run to run.
     """
 
     name: str
@@ -54,7 +56,7 @@ class SourceOp:
     Attributes:
       subgraph: Index of the op's subgraph.
       index: Index of the op in its subgraph.
-      name: the builtin operator's name, or the custom code.
+      name: the name of the builtin op, or the custom code.
     """
 
     subgraph: int
@@ -64,14 +66,14 @@ class SourceOp:
 
 @dataclass(frozen=True, slots=True)
 class Blamed:
-    """The first op, in execution order, whose own error exceeds its limit.
+    """The first op, in execution order, with an own error beyond its limit.
 
     Attributes:
-      op: The op; of several ops that were checked together, the last one.
-      call: Name of the op's NPU call; "" on the CPU.
+      op: The op with the error; if several ops were checked together, the last of these ops.
+      call: Name of the NPU call that contains the op; "" if the op is on the CPU.
       tensor: Name of the tensor that the op computes.
       why: Description of the fault.
-      ops: The ops that were checked together, in execution order; only the op if it was checked by itself.
+      ops: The ops that were checked together, in execution order; only `op` if it was checked separately.
       sample: Index of the first sample that shows the fault.
       runs_differ: Whether results differ from run to run on the same inputs.
     """
@@ -90,9 +92,9 @@ class SampleErrors:
     """One sample.
 
     Attributes:
-      origin: Where the sample's inputs come from.
-      num_beyond: Number of tensors beyond their limits.
-      first: Name of the first tensor beyond its limit; "" for none.
+      origin: Description of the source of the sample's inputs.
+      num_beyond: Number of tensors with errors beyond their limits.
+      first: Name of the first tensor with an error beyond its limit; "" if there is none.
     """
 
     origin: str
@@ -118,16 +120,17 @@ class ModelComparison:
     """The report of a comparison.
 
     Attributes:
-      kernels: Kernels that computed the reference.
+      kernels: Kind of stock LiteRT's kernels that computed the reference.
       num_samples: Number of samples.
-      samples: Results of each sample.
-      tensors: Results of each tensor, in execution order.
-      first: Name of the first tensor beyond its limit; "" for none.
-      blamed: The op at fault; null for none.
-      unchecked: Ops of NPU calls for which no tensor could be compared.
+      samples: Result of each input sample.
+      tensors: Result of each compared tensor, in execution order.
+      first: Name of the first tensor with an error beyond its limit; "" if there is none.
+      blamed: The op that causes wrong results; null if no op was found.
+      unchecked: Ops in NPU calls for which no tensor could be compared.
       not_compared: Tensors that were not compared.
       notes: Further notes.
-      not_runnable: Names of ops that neither the NPU nor stock LiteRT runs; random numbers replaced their results.
+      not_runnable: Names of ops that neither the NPU nor stock LiteRT can run, and whose results were replaced by
+        random numbers.
     """
 
     kernels: str

@@ -1,4 +1,4 @@
-"""Analyses which ops of models an NPU takes, as `apply_plugin` plans, without writing a file."""
+"""Finds the ops of models that an NPU can run, planned like in `apply_plugin`, but without writing a file."""
 
 from __future__ import annotations
 
@@ -31,22 +31,23 @@ _NO_OPTIONS = CostOptions()
 
 @dataclass(frozen=True, slots=True)
 class ModelCoverage:
-    """The part of one model that an NPU takes.
+    """How much of one model an NPU can run.
 
     Attributes:
       path: Path of the model.
-      problem: Reason why the model could not be analysed; "" if it could.
-      num_ops, num_npu_ops: Number of ops in all subgraphs, and of ops on the NPU; a split composite counts by its
-        parts.
+      problem: Reason why the model could not be analysed; "" if the analysis succeeded.
+      num_ops, num_npu_ops: Number of ops in all subgraphs, and number of ops on the NPU. If a composite is split,
+        each of its parts counts as an op.
       num_calls: Number of NPU calls.
       num_transitions: Number of tensors that pass between CPU ops and NPU calls.
-      transition_bytes: Total size of these tensors, without tensors of unknown size.
-      num_unknown: Number of ops whose arithmetic or traffic is unknown; the numbers below leave them out.
+      transition_bytes: Total size of the tensors that pass between CPU ops and NPU calls, without tensors of
+        unknown size.
+      num_unknown: Number of ops of unknown arithmetic or traffic, which are not counted in the numbers below.
       macs, operations, bytes: Multiply-accumulates, other operations, and memory traffic of all ops.
-      macs_share, arithmetic_share, bytes_share: The NPU's share of each, 0 to 1; None if the total is 0.
-        Arithmetic counts each multiply-accumulate as two operations.
-      ops: All ops, in the order of `apply_plugin`'s report.
-      refusals: Reasons why ops stay on the CPU, costliest first.
+      macs_share, arithmetic_share, bytes_share: The NPU's share of each cost, from 0 to 1; None if the total cost
+        is 0. In `arithmetic_share`, each multiply-accumulate counts as two operations.
+      ops: All ops of the model, in the order of `apply_plugin`'s report.
+      refusals: Reasons why ops stay on the CPU, sorted by the cost of these ops, highest first.
       warnings: Warnings of the host.
     """
 
@@ -70,19 +71,19 @@ class ModelCoverage:
 
     @property
     def ops_share(self) -> float | None:
-        """Share of the ops that is on the NPU, 0 to 1; None if there are no ops."""
+        """Share of ops that are on the NPU, from 0 to 1; None if there are no ops."""
         return share(self.num_npu_ops, self.num_ops)
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The parts of several models that an NPU takes.
+    """How much of several models an NPU can run.
 
     Attributes:
       soc_manufacturer, soc_model: Manufacturer and model of the NPU's SoC.
       plugin_sdk_version: SDK version of the vendor's compiler plugin.
-      models: Coverage of each model, in the given order.
-      refusals: Reasons why ops of all models stay on the CPU, costliest first.
+      models: Coverage of each model, in the order of the given paths.
+      refusals: Reasons why ops of any model stay on the CPU, sorted by the cost of these ops, highest first.
     """
 
     soc_manufacturer: str
@@ -99,13 +100,13 @@ def find_coverage(
     *,
     compiles: bool = False,
 ) -> Coverage:
-    """Analyses which ops of models an NPU takes; an error with one model becomes its `problem`.
+    """Finds the ops of models that an NPU can run; an error with one model is stored in its `problem`.
 
     Args:
       paths: Paths of the models.
-      options: Options that name the plugin and are passed to it.
-      costs: The user's cost formulas and shapes.
-      compiles: Whether the vendor also compiles, which may refuse more ops.
+      options: Options that select the compiler plugin and are passed to it.
+      costs: Cost formulas and input shapes that the user has given.
+      compiles: Whether the vendor's compiler also compiles the ops that it takes, which may fail for some ops.
 
     Raises:
       LiteRtError: The plugin cannot be loaded or lacks the SoC model, an asset is missing, or a shape bound fits

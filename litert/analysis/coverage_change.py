@@ -1,8 +1,8 @@
-"""Compares coverage with an earlier report, and decides whether any model has become worse.
+"""Compares the coverage of models with an earlier report, and decides whether a model has become worse.
 
 A model is worse if an op has left the NPU, if a former NPU call is split and there are more calls, or if the model
-could be analysed before and no longer can. More calls alone are not worse, since more ops on the NPU may need
-them.
+could be analysed before and no longer can. A higher number of calls alone is not worse, since more ops on the NPU
+may need more calls.
 """
 
 from __future__ import annotations
@@ -56,11 +56,12 @@ class EarlierReport:
 
 @dataclass(frozen=True, slots=True)
 class OpMove:
-    """An op that has left the NPU or come to it, perhaps only parts of a composite.
+    """An op that has moved to the CPU or to the NPU; for a composite, perhaps only some of its parts.
 
     Attributes:
-      subgraph, index, name, output: See `OpCoverage`; for a composite, the name is the composite's.
-      reason: Reason why the op is on the CPU now; "" for an op that came to the NPU.
+      subgraph, index, name, output: Place, name and output of the op, as in `OpCoverage`; for a composite, `name`
+        is the composite's name.
+      reason: Reason why the op is on the CPU now; "" if the op is on the NPU now.
     """
 
     subgraph: int
@@ -72,11 +73,11 @@ class OpMove:
 
 @dataclass(frozen=True, slots=True)
 class CallSplit:
-    """A former NPU call whose ops are in several calls now.
+    """An NPU call of the earlier report whose ops are now in several calls.
 
     Attributes:
       call: Name of the call in the earlier report.
-      calls: Names of the calls that have its ops now.
+      calls: Names of the calls that contain these ops now.
     """
 
     call: str
@@ -89,13 +90,14 @@ class ModelChange:
 
     Attributes:
       path: Path of the model.
-      problem: Reason why the model cannot be compared; "" if it can.
+      problem: Reason why the model cannot be compared; "" if the model was compared.
       is_worse: Whether the model has become worse.
-      had_problem, has_problem: Whether the model could not be analysed before, and now; then nothing is compared.
+      had_problem, has_problem: Whether the analysis of the model failed in the earlier report, and now; if it
+        failed in either, nothing is compared.
       num_calls_before, num_calls: Number of NPU calls in the earlier report, and now.
-      left: Ops that have left the NPU.
-      came: Ops that have come to the NPU.
-      splits: Former calls whose ops are in several calls now.
+      left: Ops that are no longer on the NPU.
+      came: Ops that are newly on the NPU.
+      splits: Calls of the earlier report whose ops are now in several calls.
     """
 
     path: str
@@ -111,7 +113,7 @@ class ModelChange:
 
     @property
     def is_same(self) -> bool:
-        """Whether nothing has changed."""
+        """Whether nothing has changed for the model."""
         has_problem = self.problem or self.had_problem or self.has_problem
         has_change = self.left or self.came or self.splits
         return not (has_problem or has_change) and self.num_calls == self.num_calls_before
@@ -119,15 +121,16 @@ class ModelChange:
 
 @dataclass(frozen=True, slots=True)
 class CoverageChange:
-    """The changes since an earlier report.
+    """The changes of coverage since an earlier report.
 
     Attributes:
       path: Path of the earlier report.
-      soc_manufacturer, soc_model, plugin_sdk_version, sdk_version: The earlier report's NPU and versions.
+      soc_manufacturer, soc_model, plugin_sdk_version, sdk_version: Vendor and SoC model of the NPU, and versions,
+        in the earlier report.
       is_worse: Whether any model has become worse.
-      models: Changes of the models that both reports have.
-      new: Paths of models that the earlier report lacks.
-      missing: Paths of models that only the earlier report has.
+      models: Changes of the models that are in both reports.
+      new: Paths of models that are missing in the earlier report.
+      missing: Paths of models that are only in the earlier report.
     """
 
     path: str
@@ -180,7 +183,8 @@ def read_earlier_report(path: str) -> EarlierReport:
     """Reads a report that `litert-npu coverage --report=json` printed.
 
     Raises:
-      LiteRtError: NOT_FOUND or FILE_IO; INVALID_ARGUMENT, if the file is not such a report.
+      LiteRtError: NOT_FOUND or FILE_IO, if the file cannot be read; INVALID_ARGUMENT, if the file is not a
+        coverage report.
     """
     with MappedFile(path) as file:
         try:
@@ -188,14 +192,15 @@ def read_earlier_report(path: str) -> EarlierReport:
         except LiteRtError as error:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"not a report of litert-npu coverage: {error.what}",
+                f"the file is not a report of litert-npu coverage: {error.what}",
                 error.where,
-                "Make it with --report=json, and with this version or a later one.",
+                "Make the earlier report with --report=json and this version of litert-npu or a "
+                "later version.",
             ) from error
 
 
 def find_change(path: str, earlier: EarlierReport, coverage: Coverage) -> CoverageChange:
-    """Compares coverage with an earlier report, which was read from `path`."""
+    """Compares coverage with an earlier report that was read from `path`."""
     pairs = _pair_models(earlier.models, coverage.models)
     changes = [_change(before, now) for before, now in pairs]
     before_paths = {before.path for before, _ in pairs}

@@ -1,7 +1,8 @@
-"""The difference of an output from LiteRT's CPU kernels, in units that suit the arithmetic.
+"""The difference of an output from the output of LiteRT's CPU kernels, in a unit that suits the element type.
 
-Integers of 8 and 16 bits are quantized: like LiteRT's own kernels, each op may round to either neighbour. A float
-  error is relative to the sum of the terms' magnitudes, which may be far larger than the sum itself.
+Integers of 8 and 16 bits are quantized, and an op may round them up or down, like LiteRT's own kernels. The error
+of a float is relative to the sum of the magnitudes of all terms, which may be far larger than the magnitude of the
+result.
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ STEPS, RELATIVE, EXACT = "steps", "of the magnitude", ""
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The greatest difference among an output's elements.
+    """The element of an output with the greatest difference from the reference.
 
     Attributes:
-      amount, limit: The difference and its limit, in `unit`: quantization steps, relative to the magnitude, or ""
-        for exact equality.
-      index: Flat index of the element; `found` and `expected` are its values.
+      amount, limit: The difference and its limit, in `unit`: quantization steps, a fraction of the magnitude, or
+        "" if values must be equal.
+      index: Flat index of the element, and its value in the output (`found`) and in the reference (`expected`).
       shape: Shape of the output.
       num_beyond: Number of elements beyond the limit.
-      first, last: Bounding box of these elements: the least and the greatest index in each dimension.
+      first, last: Bounding box of the elements beyond the limit: the least and the greatest index in each
+        dimension.
     """
 
     amount: float
@@ -51,10 +53,11 @@ class Difference:
         return self.beside("on the CPU")
 
     def beside(self, reference: str) -> str:
-        """Describes the difference; `reference` says where the expected value stands: `in the golden array`."""
+        """Describes the difference; `reference` describes where the expected value is: `in the golden array`."""
         return (
             f"element {self._place()} is {self.found:g}, and {self.expected:g} {reference}: "
-            f"{amount_text(self.amount, self.unit)} away, where {self.limit:g} may be{self._extent()}"
+            f"{amount_text(self.amount, self.unit)} away, where {self.limit:g} may "
+            f"be{self._extent()}"
         )
 
     def _place(self) -> str:
@@ -82,11 +85,11 @@ class Difference:
         ]
         found = f"; {self.num_beyond:,} of {prod(self.shape):,} elements exceed the limit"
         is_everywhere = all(text == ":" for text in ranges)
-        return found if is_everywhere else f"{found}, all in [{', '.join(ranges)}]"
+        return found if is_everywhere else f"{found}, all within [{', '.join(ranges)}]"
 
 
 def amount_text(amount: float, unit: str) -> str:
-    """`2 steps`, `0.01 of the magnitude`."""
+    """Returns a difference with its unit, such as `2 steps` or `0.01 of the magnitude`."""
     named = unit.removesuffix("s") if amount == 1 and unit == STEPS else unit
     return f"{amount:.3g} {named}".strip()
 
@@ -102,10 +105,11 @@ def find_difference(
     """Finds the element of an output with the greatest difference.
 
     Args:
-      expected: The CPU's output; complex numbers count as two elements each, in one more dimension.
-      found: The NPU's output, with as many elements of the same type.
-      tolerance: Limit for floats, relative to the magnitude.
-      magnitudes: Sum of the magnitudes of each element's terms; None for the greatest expected element.
+      expected: The output of the CPU kernels. A complex number counts as two elements, in an additional dimension.
+      found: The NPU's output, with the same number of elements and the same type.
+      tolerance: Limit for floats, as a fraction of the magnitude.
+      magnitudes: Sum of the magnitudes of the terms of each element; None to use the greatest expected element
+        instead.
       num_roundings: Limit for integers of 8 and 16 bits, in quantization steps.
     """
     import numpy as np
@@ -146,7 +150,7 @@ def find_difference(
 
 
 def as_floats(array: Array) -> Array:
-    """Returns the elements of an array, flat, as float64; complex numbers give both parts."""
+    """Returns the elements of an array as a flat float64 array; a complex number gives two elements."""
     import numpy as np
 
     flat = array.ravel()
@@ -154,7 +158,7 @@ def as_floats(array: Array) -> Array:
 
 
 def are_same(lhs: Array, rhs: Array) -> Array:
-    """Tells which real numbers count as the same: equal, both not a number, or both beyond float32.
+    """Returns which pairs of numbers count as equal: equal numbers, two NaN values, or two values beyond float32.
 
     Kernels with a fused activation field turn an infinity into the largest float32 number.
     """

@@ -1,4 +1,4 @@
-"""Batches of inner tensors that become outputs of a model together, limited by memory."""
+"""Divides intermediate tensors into batches that become outputs of a model together, limited by memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST_BYTES = 256 << 20
 
 
 def find_batches(source: SourceGraph, places: Iterable[int]) -> Iterator[list[int]]:
-    """Splits tensors into as few batches as memory allows."""
+    """Divides tensors into the smallest number of batches that memory allows."""
     batch: list[int] = []
     size = 0
     for place in places:

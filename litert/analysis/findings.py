@@ -1,4 +1,4 @@
-"""The findings of a comparison so far: each tensor's worst errors over runs and samples, and the op at fault."""
+"""Collects the findings of a comparison: each tensor's worst errors over runs and samples, and the op at fault."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _MOST_BIAS = 0.75
 _LEAST_ELEMENTS = 16
 _OUTLIER = 1000
 _UNPACKING = ("DEQUANTIZE", "DENSIFY")
-"""Ops that only unpack a file's weights."""
+"""Ops that only unpack weights stored in the file."""
 
 
 class Fault(IntEnum):
-    """Kinds of faults of a tensor; the report gives the greatest one as the reason."""
+    """Kinds of faults of a tensor, ordered by importance; the report shows the most important fault."""
 
     GOLDEN = 0  # differs from the golden file: an earlier op may be at fault
     SHAPE = 1
-    AS_IT_IS = 2  # the file gives another value than the model whose inner tensors are outputs
+    AS_IT_IS = 2  # the file gives another value than the model with intermediate tensors as outputs
     RUNS_DIFFER = 3
     BIASED = 4
     OWN_ERROR = 5
@@ -55,12 +55,12 @@ class _Found:
 
 
 class Findings:
-    """The findings about all tensors, by place in the source.
+    """The findings about all tensors, by the tensor's place in the source model.
 
     Attributes:
-      regions: The ops that were checked together for a tensor, by the tensor's place.
+      regions: The ops that were checked together to check a tensor, by the tensor's place.
       not_compared: Reasons why tensors were not compared, by name.
-      notes: Further notes, in order.
+      notes: Further notes about the comparison, in order.
     """
 
     def __init__(self, source: SourceGraph) -> None:
@@ -73,20 +73,20 @@ class Findings:
         self._samples: list[tuple[str, set[int]]] = []
 
     def begin_sample(self, number: int, origin: str) -> None:
-        """Sets the sample of all findings that are added from now on."""
+        """Sets the sample to which findings belong that are added from now on."""
         if number == len(self._samples):
             self._samples.append((origin, set()))
         self._current = self._samples[number][1]
 
     def add_shown(self, shown: ShownTensor) -> None:
-        """Records that a run shows a tensor, even if the tensor has no reference."""
+        """Records that a run made a tensor visible, even if the tensor has no reference."""
         if shown.call:
             self._npu_ops.add(self._op_place(shown.place))
 
     def add_measures(self, shown: ShownTensor, found: Array, expected: Array) -> None:
-        """Adds a tensor and its reference, which may have another shape."""
+        """Compares a tensor with its reference, which may have another shape, and adds the result."""
         if found.shape != expected.shape:
-            text = f"its shape is {list(found.shape)}, but {list(expected.shape)} in the reference"
+            text = f"the tensor's shape is {list(found.shape)}, but {list(expected.shape)} in the reference"
             self._fault(shown, Fault.SHAPE, text)
             return
         record = self._compared(shown)
@@ -109,7 +109,7 @@ class Findings:
                 self._fault(
                     shown,
                     Fault.BIASED,
-                    f"given the same inputs, its elements are {abs(bias):.2g} steps too "
+                    f"given the same inputs, the elements are {abs(bias):.2g} steps too "
                     f"{'large' if bias > 0 else 'small'} on average: is a zero point wrong?",
                 )
 
@@ -123,10 +123,10 @@ class Findings:
         return sum(f.measures is not None or f.local is not None for f in self._found.values())
 
     def unchecked(self, npu_ops: Collection[int]) -> list[SourceOp]:
-        """Finds ops of NPU calls for which nothing could be compared, neither alone nor with their neighbours.
+        """Finds ops in NPU calls that could not be compared, neither separately nor together with other ops.
 
         Args:
-          npu_ops: Places of ops in NPU calls, in addition to the ops that runs have shown.
+          npu_ops: Places of ops in NPU calls, in addition to the ops that are known from runs.
         """
         source = self._source
         checked: set[int] = set()
@@ -177,12 +177,14 @@ class Findings:
         if len(ops) > 1:
             names = ", ".join(f"{each.index} {each.name}" for each in ops)
             why += (
-                f". The tensors between ops {names} are not visible: one of these ops is at fault"
+                f". The tensors between ops {names} are not visible, so one of these ops is at "
+                "fault"
             )
         if makers := self._constant_makers(self.regions.get(place, ())):
             names = ", ".join(f"{each.index} {each.name}" for each in makers)
             why += (
-                f". Ops that are not compared compute its constants, and may be at fault: {names}"
+                ". The op's constants are computed by ops that were not compared, and that may "
+                f"be at fault: {names}"
             )
         return Blamed(
             op,
@@ -208,7 +210,7 @@ class Findings:
         ]
 
     def outliers(self) -> Iterator[str]:
-        """Finds ops whose own error is within the limit, but far above the median of this run."""
+        """Finds ops with an own error that is within the limit, but far above the median error of all ops."""
         known = [(found, found.local) for found in self._in_order() if found.local is not None]
         floats = [(found, local) for found, local in known if local.unit not in (STEPS, "")]
         usual = sorted(local.amount for _, local in floats if local.amount)
@@ -219,8 +221,8 @@ class Findings:
             if local.is_allowed and local.amount > max(_OUTLIER * median, local.limit / 100):
                 op = self._op_of(found.shown.place)
                 yield (
-                    f"op {op.index} {op.name} has an own error of {local.amount:.2g} of the magnitude, where "
-                    f"{median:.2g} is usual here: --tolerance sets the limit"
+                    f"op {op.index} {op.name} has an own error of {local.amount:.2g} of the "
+                    f"magnitude, but the median error of these ops is {median:.2g}: --tolerance sets the limit"
                 )
 
     def _in_order(self) -> Iterator[_Found]:
@@ -270,7 +272,7 @@ class Findings:
 
 
 def as_reals(tensor: Tensor, array: Array) -> Array:
-    """Dequantizes a tensor's elements to real numbers."""
+    """Converts a tensor's elements to real numbers, by dequantizing quantized elements."""
     quantization = find_quantization(tensor)
     if quantization is None or array.dtype.kind not in "iu":
         return array

@@ -14,10 +14,10 @@ def match_golden(
 ) -> tuple[dict[int, Array], dict[str, str]]:
     """Finds the tensor of each array: by the tensor's name, by an output's name in the signature, or by `out0`.
 
-    Arrays of model inputs are left out.
+    Arrays for model inputs are skipped.
 
     Returns:
-      The arrays by their tensor's place; and reasons why other arrays are not compared, by name.
+      The arrays by the place of their tensor; and reasons why other arrays are not compared, by array name.
     """
     outputs = dict(source.outputs)
     outputs |= {f"out{index}": place for index, place in enumerate(source.outputs.values())}
@@ -36,13 +36,14 @@ def match_golden(
             left[name] = (
                 f"{names[name]} tensors of the model have this name"
                 if several
-                else "no op of the model computes a tensor of this name"
+                else "no op of the model computes a tensor with this name"
             )
         elif array.dtype.kind not in "biuf":
-            left[name] = f"its elements are {array.dtype}, not numbers"
+            left[name] = f"the array's elements are {array.dtype}, not numbers"
         elif array.shape != source.tensor(place).shape:
             left[name] = (
-                f"its shape is {list(array.shape)}, but the tensor's is {list(source.tensor(place).shape)}"
+                f"the array has shape {list(array.shape)}, but the tensor has shape "
+                f"{list(source.tensor(place).shape)}"
             )
         else:
             found[place] = array

@@ -1,7 +1,7 @@
-"""Checks each op by itself: stock LiteRT's kernels compute the op from the inputs that it had in the run.
+"""Checks each op separately: stock LiteRT's kernels compute the op from its inputs in the compared run.
 
-So a difference is the op's own error, not an error of its inputs. Several ops are checked together if the tensors
-between them are not visible.
+A difference is therefore the op's own error, not an error of the op's inputs. Several ops are checked together if
+the tensors between them are not visible.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from litert.analysis.stock_run import Array
 
 
 class LocalCheck:
-    """Checks tensors of runs that show the same tensors.
+    """Checks the ops that compute tensors, for runs that make the same tensors visible.
 
     Attributes:
       reference: Computes the expected tensors.
-      regions: The ops that are checked together for a tensor, by its place; the last op writes it.
+      regions: The ops that are checked together to check a tensor, by the tensor's place; the last op computes the
+        tensor.
     """
 
     def __init__(
@@ -32,7 +33,7 @@ class LocalCheck:
         tolerance: float,
         folder: str,
     ) -> None:
-        """Prepares checks of the wanted tensors in runs that show the known tensors."""
+        """Prepares checks of the wanted tensors, for runs that make the known tensors visible."""
         self._tolerance = tolerance
         self.reference = ReferenceRun(source, known, wanted, options, folder)
         self.regions = {
@@ -43,7 +44,7 @@ class LocalCheck:
     def check(
         self, inputs: Mapping[int, Array], actual: Mapping[int, Array]
     ) -> Iterator[tuple[int, Array, Difference | None]]:
-        """Checks tensors: yields the place, the expected value and the difference; None for another shape."""
+        """Yields each checked tensor's place, expected value and difference; None if the shapes differ."""
         values = {**actual, **inputs}
         for place, expected in self.reference.run(values, actual).items():
             if not self.reference.is_computed(place):

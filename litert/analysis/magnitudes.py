@@ -1,4 +1,4 @@
-"""Turns a model of one op into a model that sums the magnitudes of the op's terms."""
+"""Changes a model of one op into a model that computes the sum of the magnitudes of the op's terms."""
 
 from __future__ import annotations
 
@@ -19,15 +19,18 @@ _SIGNS: Mapping[str, Sequence[int]] = {
         _ALL,
     ),
 }  # fmt: skip
-"""Signs of the inputs that make all terms positive, for each op that adds or multiplies; empty for all 1."""
+"""Signs of the inputs that make all terms positive, for each op that adds or multiplies.
+
+Empty means that all signs are 1.
+"""
 
 
 def remove_signs(subgraph: Subgraph) -> Sequence[int] | None:
     """Makes the op's constants positive where needed, and removes its fused activation.
 
     Returns:
-      The sign for the magnitudes of each subgraph input; None, with nothing changed, unless the subgraph is one op
-      that sums floats.
+      The sign by which the magnitude of each subgraph input is multiplied. If the subgraph is not a single op that
+      adds floats, nothing is changed and the result is None.
     """
     if len(subgraph.ops) != 1 or subgraph.ops[0].name not in _SIGNS:
         return None

@@ -1,4 +1,4 @@
-"""Distributes bounds of dynamic shapes to the models that have a tensor of that name."""
+"""Assigns shape bounds to models: a bound is for each model that has a dynamic tensor with its name."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Bounds = Mapping[str, Sequence[int]]
 
 
 def choose_bounds(paths: Sequence[str], bounds: Bounds) -> list[Bounds]:
-    """Selects the bounds of each model; a single model gets all bounds, as in a compilation.
+    """Selects the shape bounds for each model. A single model gets all bounds, as in a compilation.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, if a bound fits no model.
+      LiteRtError: INVALID_TOOL_CONFIG, if no model has a dynamic tensor with the name of a bound.
     """
     if not bounds or len(paths) == 1:
         return [bounds] * len(paths)
@@ -26,9 +26,9 @@ def choose_bounds(paths: Sequence[str], bounds: Bounds) -> list[Bounds]:
             inputs = sorted({n for names in named for n, is_input in names.items() if is_input})
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
-                f"no model has a tensor '{name}' of dynamic shape",
+                f"no model has a tensor '{name}' with a dynamic shape",
                 "--shape_bounds",
-                f"Inputs of dynamic shape: {', '.join(inputs)}." if inputs else "Leave it out.",
+                f"Inputs with a dynamic shape: {', '.join(inputs)}." if inputs else "Leave it out.",
             )
     return [{n: bound for n, bound in bounds.items() if n in names} for names in named]
 

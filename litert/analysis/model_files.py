@@ -12,10 +12,10 @@ _SUFFIX = ".tflite"
 
 
 def find_models(paths: Sequence[str]) -> list[str]:
-    """Lists the given files and, sorted, all `*.tflite` below the given folders; each file once.
+    """Returns the given files and, sorted, all `*.tflite` files below the given folders. Each file is listed once.
 
     Raises:
-      LiteRtError: NOT_FOUND, for a path that does not exist, or a folder without a model.
+      LiteRtError: NOT_FOUND, if a path does not exist, or a folder contains no model.
     """
     found: dict[str, str] = {}  # by its real path
     for path in paths:

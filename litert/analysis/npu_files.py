@@ -1,4 +1,4 @@
-"""Compiled files of a model: unchanged, or with inner tensors as outputs."""
+"""Compiles a model to files: unchanged, or with intermediate tensors as additional outputs."""
 
 from __future__ import annotations
 
@@ -24,12 +24,18 @@ from litert.model.atomic_file import temporary_folder
 from litert.options import Options
 
 _MOST_REFUSED = 8
-"""Number of refused tensors after which no more are tried, if none was accepted: each try is a compilation."""
+"""Number of tensors that the vendor may refuse before the search stops, if no tensor was accepted.
+
+Each try is a compilation.
+"""
 
 
 @contextmanager
 def working_folder(model_path: str) -> Iterator[str]:
-    """Makes a temporary folder for files of a model; errors that name one of the files name the model instead."""
+    """Creates a temporary folder for files of a model.
+
+    In errors, the path of such a file is replaced by the model's path.
+    """
     with temporary_folder() as folder:
         try:
             yield folder
@@ -53,22 +59,22 @@ class NpuFiles:
         load: Options,
         environment: EnvironmentOptions,
     ) -> None:
-        """Takes the options for compiling and loading, and the environment of dispatch tables.
+        """Stores the options for compiling and loading, and the environment with the folders of dispatch tables.
 
-        Errors name the source model at `model_path`.
+        Errors refer to the source model at `model_path`.
         """
         self.folder, self._model_path = folder, model_path
         self._apply, self._load, self._environment = apply, load, environment
         self._numbers = count()
 
     def compile(self, path: str, taps: bool = False) -> tuple[str, Report]:
-        """Compiles a model, optionally with tensor names for taps; returns the file's path and the report."""
+        """Compiles a model, optionally with names of tensors for taps; returns the path and the report."""
         target, compiler = self._new_path(), replace(self._apply.compiler, taps=taps)
         with counting("compile", 0):
             return target, apply_plugin(path, target, replace(self._apply, compiler=compiler))
 
     def open(self, source: SourceGraph, compiled: str) -> NpuTrial:
-        """Loads a compiled file, which shows the tensors outside its calls."""
+        """Loads a compiled file, which makes the tensors outside NPU calls visible."""
         path = self._new_path()
         shown = expose_calls(compiled, source, path)
         return NpuTrial(path, source, shown, self._load, self._environment)
@@ -76,7 +82,7 @@ class NpuFiles:
     def open_tapped(
         self, source: SourceGraph, compiled: str, inputs: Mapping[str, Array]
     ) -> TappedTrial:
-        """Loads a compiled file that also shows the tensors inside its calls, and runs it once on the inputs."""
+        """Loads a compiled file that also makes tensors inside NPU calls visible, and runs it once."""
         path = self._new_path()
         outside = expose_calls(compiled, source, path)
         return TappedTrial(path, source, outside, self._load, self._environment, inputs)
@@ -84,10 +90,11 @@ class NpuFiles:
     def open_parts(
         self, source: SourceGraph, places: Sequence[int], refused: dict[int, LiteRtError]
     ) -> Iterator[tuple[Sequence[int], NpuTrial]]:
-        """Loads the source with tensors as outputs, all at once or, if the vendor refuses that, in parts.
+        """Loads the source model with tensors as outputs: all at once or, if the vendor refuses this, in parts.
 
-        The inputs of a part's ops become outputs, too. `refused` gets the tensors that the vendor refuses even
-        alone, with reasons; after many refusals without success, all the rest.
+        In a part, the inputs of the part's ops become outputs, too. Tensors that the vendor refuses even
+        separately are added to `refused`, with reasons. After many refusals and no success, all remaining tensors
+        are added.
         """
         waiting, has_taken, num_refused = [places], False, 0
         while waiting:
@@ -120,7 +127,7 @@ class NpuFiles:
         return NpuTrial(compiled, source, shown, self._load, self._environment)
 
     def in_user_s_words(self, text: str) -> str:
-        """Returns an error's text, with the name of the user's model in place of a file in the folder."""
+        """Returns an error's text, in which the user's model replaces files in the temporary folder."""
         return _renamed(text, self.folder, self._model_path)
 
     def _new_path(self) -> str:

@@ -1,4 +1,4 @@
-"""Arithmetic and memory traffic of a model's ops, from their descriptions or from the user."""
+"""Arithmetic and memory traffic of a model's ops, computed from op descriptions or from the user's formulas."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ _MOST_OPERATIONS = 2**62
 
 @dataclass(frozen=True, slots=True)
 class CostOptions:
-    """Cost information from the user that op descriptions lack.
+    """Cost formulas and shapes from the user, for ops whose costs are not known otherwise.
 
     Attributes:
-      formulas: Number of operations of ops, by op name, as formulas over B, F, Y and X of output 0.
-      shapes: Shapes of inputs of dynamic shape, by input name.
+      formulas: Formulas for the number of operations of an op, by op name. A formula may use the dimensions B, F,
+        Y and X of output 0.
+      shapes: Shapes of inputs that have a dynamic shape, by input name.
     """
 
     formulas: Mapping[str, Formula] = field(default_factory=dict)
@@ -29,7 +30,7 @@ class CostOptions:
 
 
 class ModelCosts:
-    """Costs of one model's ops; a composite costs as much as its decomposition."""
+    """Computes the costs of one model's ops. A composite costs as much as its decomposition."""
 
     def __init__(self, model: Model, formulas: Mapping[str, Formula]) -> None:
         self._model = model
@@ -37,10 +38,10 @@ class ModelCosts:
         self._bodies: dict[int, OpCost] = {}
 
     def find(self, op: Op) -> OpCost:
-        """Returns an op's cost.
+        """Returns the arithmetic and memory traffic of an op.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if a formula does not fit the op.
+          LiteRtError: INVALID_ARGUMENT, if a formula cannot be computed for the op.
         """
         if formula := self._formulas.get(op.name):
             return _apply(formula, op)
@@ -71,11 +72,11 @@ def _apply(formula: Formula, op: Op) -> OpCost:
 
 
 def set_shapes(model: Model, shapes: Mapping[str, Sequence[int]]) -> list[str]:
-    """Sets shapes of a model's inputs, and infers the shapes that depend on them with stock LiteRT.
+    """Sets the shapes of a model's inputs, and uses stock LiteRT to infer the shapes of other tensors.
 
     Returns:
-      Sentences about shapes that could not be set or inferred. Shapes stay unknown after ops without shape
-      inference, such as custom ops.
+      Sentences about shapes that could not be set or inferred. Shapes stay unknown after ops for which stock
+      LiteRT cannot infer shapes, such as custom ops.
     """
     problems: list[str] = []
     inputs = [(subgraph, tensor) for subgraph in model.subgraphs for tensor in subgraph.inputs]
@@ -87,7 +88,8 @@ def set_shapes(model: Model, shapes: Mapping[str, Sequence[int]]) -> list[str]:
         named = {t: shapes[t.name] for t in subgraph.inputs if t.name in shapes}
         wrong = [t for t, shape in named.items() if not _can_be(t, shape)]
         problems += [
-            f"--shape: '{t.name}' is {t.type}, and cannot have shape {'x'.join(map(str, shapes[t.name]))}"
+            f"--shape: input '{t.name}' is {t.type}, and cannot have shape "
+            f"{'x'.join(map(str, shapes[t.name]))}"
             for t in wrong
         ]
         if named and not wrong:

@@ -1,4 +1,4 @@
-"""The placement of each op of a model on the NPU or CPU, with its types and cost."""
+"""Where each op of a model runs, on the NPU or the CPU, with the op's types and cost."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _INDICES = frozenset({ElementType.INT32, ElementType.INT64})
 
 @dataclass(frozen=True, slots=True)
 class OpCoverage:
-    """The placement of one op.
+    """Where one op of a model runs, with its types and cost.
 
     Attributes:
-      subgraph, index: Place of the op in the model's file; for a part of a split composite, the composite's place;
-        the index is -1 for an op that a transformation made.
-      name: Custom code, or name of the builtin operator.
+      subgraph, index: Place of the op in the model's file. A part of a split composite has the composite's place.
+        The index is -1 if a transformation created the op.
+      name: Custom code of the custom op, or name of the builtin op.
       composite: Name of the composite that the op is or belongs to, such as `odml.rms_norm`; "" for other ops.
       output: Name of the op's first output.
-      types: Element types of the op's data: `int8`, `float32, int8`, `float32 to int8`.
-      call: Name of the op's NPU call; "" on the CPU.
-      reason: Reason why the op stays on the CPU; "" on the NPU.
+      types: Element types of the op's data inputs and outputs: `int8`, `float32, int8`, `float32 to int8`.
+      call: Name of the NPU call that contains the op; "" if the op is on the CPU.
+      reason: Reason why the op stays on the CPU; "" if the op is on the NPU.
       macs: Number of multiply-accumulates; None if unknown.
       operations: Number of other arithmetic operations; None if unknown.
       bytes: Total size of inputs, constants and outputs, each counted once; None if unknown.
@@ -59,22 +59,22 @@ class OpCoverage:
 
 @dataclass(slots=True, eq=False)
 class SourcePlaces:
-    """Places of ops in a model's file (subgraph and index), also after the model has been changed."""
+    """Finds the places (subgraph and index) that ops had in a model's file, even after the model was changed."""
 
     _by_op: dict[Op, tuple[int, int]] = field(default_factory=dict)
     _by_output: dict[tuple[int, str, str], tuple[int, int]] = field(default_factory=dict)
 
     def read(self, model: Model) -> None:
-        """Records the ops of a model as they are in its file."""
+        """Records the ops of a model before the model is changed."""
         for number, subgraph in enumerate(model.subgraphs):
             for index, op in enumerate(subgraph.ops):
                 self._by_op[op] = number, index
                 self._by_output[number, op.name, _output_name(op)] = number, index
 
     def find(self, subgraph: int, op: Op) -> tuple[int, int]:
-        """Returns the place of an op that is now in a subgraph; the index is -1 if the file does not have the op.
+        """Returns the place in the file of an op that is now in a subgraph; its index is -1 for a new op.
 
-        A vendor's transformations may have replaced ops by copies: a copy is matched by its output's name.
+        If a vendor's transformations have replaced an op by a copy, the copy is matched by the name of its output.
         """
         place = self._by_op.get(op)
         return place or self._by_output.get((subgraph, op.name, _output_name(op)), (subgraph, -1))
@@ -86,7 +86,7 @@ def list_ops(
     places: SourcePlaces,
     costs: ModelCosts,
 ) -> Iterator[OpCoverage]:
-    """Lists the ops of a model in the order of `reports`, the reports of its plans."""
+    """Returns the ops of a model, in the order of `reports`, which are the reports of the partition plans."""
     by_index = {plan.index: plan for plan in plans}
     composites = {
         plan.index: {op: fate for fate in reversed(plan.composites) for op in fate.ops}
@@ -115,7 +115,7 @@ def list_ops(
 
 
 def describe_types(op: Op) -> str:
-    """Lists the element types of an op's data, without constant biases, shapes, axes and indices."""
+    """Returns the element types of an op's data, without constant biases, shapes, axes and indices."""
     given = [tensor for tensor in op.inputs if tensor is not None]
     data = [t for t in given if not (t.is_constant and t.element_type in _INDICES)]
     inputs, outputs = _type_names(data or given), _type_names(op.outputs)

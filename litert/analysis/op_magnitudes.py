@@ -1,4 +1,7 @@
-"""Computes the magnitudes that an op of a model sums for given inputs: op errors are relative to them."""
+"""Computes the sum of the magnitudes that an op adds up for given inputs.
+
+Errors of ops are relative to this sum.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,13 @@ from litert.model.writer import write_model
 
 
 class OpMagnitudes:
-    """Computes magnitudes of a model's ops."""
+    """Computes sums of magnitudes for the ops of a model."""
 
     def __init__(self, source: SourceGraph, options: ReferenceOptions, folder: str) -> None:
         self._source, self._options, self._folder = source, options, folder
 
     def find(self, place: int, values: Mapping[int, Array]) -> Array | None:
-        """Computes the magnitudes of an op's result; None for an op that sums no floats.
+        """Computes the sum of magnitudes for each element of an op's result; None if the op does not add floats.
 
         Args:
           place: Place of the result tensor.

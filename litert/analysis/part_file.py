@@ -1,4 +1,4 @@
-"""Writes some ops of a model as a model of their own."""
+"""Writes some ops of a model as a separate model."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _KEY = "serving_default"
 
 @dataclass(frozen=True, slots=True)
 class PartEnds:
-    """Inputs and outputs of a part: places of tensors in the source, by their names in the part's signature."""
+    """Inputs and outputs of a part of a model: places of tensors in the source model, by signature name."""
 
     inputs: Mapping[str, int]
     outputs: Mapping[str, int]
 
     def moved(self, places: Mapping[int, int]) -> PartEnds:
-        """Translates the ends to another model, given the places there."""
+        """Returns these inputs and outputs for another model, given the places of the tensors in that model."""
         inputs, outputs = (
             {name: places[place] for name, place in named.items()}
             for named in (self.inputs, self.outputs)
@@ -42,7 +42,9 @@ class PartEnds:
 
 
 def find_ends(source: SourceGraph, ops: Collection[int]) -> PartEnds:
-    """Finds the ends of a part; names come from the source's signature, otherwise from tensors, and are unique.
+    """Finds the inputs and outputs of a part.
+
+    The names of inputs and outputs are unique, and come from the source's signature or from tensors.
 
     Args:
       source: The whole model.
@@ -60,7 +62,7 @@ def find_ends(source: SourceGraph, ops: Collection[int]) -> PartEnds:
 def name_tensors(
     source: SourceGraph, places: Iterable[int], given: Mapping[str, int]
 ) -> dict[str, int]:
-    """Makes unique names for tensors, from `given` or from the model."""
+    """Returns unique names for tensors, from `given` or from the model."""
     by_place = {place: name for name, place in given.items()}
     named: dict[str, int] = {}
     for place in places:
@@ -70,7 +72,7 @@ def name_tensors(
 
 
 def write_part(source: SourceGraph, ops: Collection[int], ends: PartEnds, target: str) -> None:
-    """Writes a part: its ops and everything that these need, unchanged from the source.
+    """Writes a part of a model: its ops and all that the ops need, unchanged from the source model.
 
     The part has one signature, with the key of the source's signature.
     """

@@ -1,4 +1,4 @@
-"""The time of a model's runs as rows: the measured parts, and the remaining time."""
+"""The time of a model's runs as rows of a table: rows for measured parts, and rows for the remaining time."""
 
 from __future__ import annotations
 
@@ -12,27 +12,29 @@ REST = "rest"
 """Kind and name of rows for the remaining time."""
 
 _LEAST_S = 1e-9
-"""Seconds per model run below which the remaining time of a part gets no row."""
+"""Minimum remaining time of a part, in seconds per model run, for which there is a row."""
 
 _KINDS = {SpanKind.CALL: "npu_call"}
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileRow:
-    """The time that a part of a model's runs took.
+    """The time that one part of a model's runs took.
 
     Attributes:
       kind: npu_call; task, transfer, wait, host or invoke for a part of an NPU call; cpu_op; or rest.
-      name: Function of an NPU call, or name of its part; otherwise the ops, or the delegate that runs them.
-      ops: Ops of the file; several if their times cannot be separated.
-      parent: Index of the row that this row is a part of; -1 for a part of the run itself.
-      mean_s: Mean time per model run, in seconds, over all runs of the part in it.
+      name: Name of the function of an NPU call, name of a part of the call, names of ops, or name of the delegate
+        that runs the ops.
+      ops: Ops in the file that the row stands for; several if their times cannot be separated.
+      parent: Index of the row that contains this row; -1 if the row is a direct part of the run.
+      mean_s: Mean time per model run, in seconds, summed over all times that the part ran in the model run.
       median_s: Median time per model run, in seconds. Means add up, medians do not.
       deviation_s: Standard deviation over single runs, in seconds.
-        Both are None for remaining time, if there are too many runs to keep the time of each.
-      share: Share of the model run's time, 0 to 1.
-      runs_per_run: Number of times that the part ran in a model run.
-      details: Further facts: XNNPACK's operators, the vendor's own measurements.
+        Median and deviation are None in rows for remaining time, if there are too many runs to keep the time of
+        each run.
+      share: Share of the time of the model run, from 0 to 1.
+      runs_per_run: Number of times that the part ran in one model run.
+      details: Further facts: Further details: XNNPACK's operators, or the vendor's own measurements.
     """
 
     kind: str
@@ -48,12 +50,12 @@ class ProfileRow:
 
 
 def profile_rows(collections: Sequence[RunMetrics]) -> list[ProfileRow]:
-    """Makes the rows of several collections of one model's runs, taken together.
+    """Returns the rows for several collections of metrics of one model, taken together.
 
     Returns:
-      The rows, longest first; each is followed by its parts. The rows without a parent add up to the run, and the
-      parts of a row to the row, including rows for remaining time. Clocks differ: if the parts take longer than
-      the whole, the remaining time is 0.
+      The rows, longest first; each row is followed by its parts. The times of rows without a parent add up to the
+      time of the run, and the times of a row's parts add up to the row's time, including rows for remaining time.
+      Since clocks differ, the parts may take longer than the whole; the remaining time is then 0.
     """
     runs = Spread.of([time_s for c in collections for time_s in c.run_times_s])
     root = _Part.of(collections, runs)

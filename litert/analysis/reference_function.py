@@ -1,4 +1,4 @@
-"""The user's functions that compute an op, as a reference for ops without a kernel in stock LiteRT."""
+"""Python functions of the user that compute an op, as a reference for ops without a kernel in stock LiteRT."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ Functions: TypeAlias = "Mapping[str, Function]"
 
 
 def call_function(function: Function, op: Op, inputs: Sequence[Any]) -> list[Any]:
-    """Calls the reference of an op; returns the outputs in the model's element types.
+    """Calls the reference function of an op, and converts the outputs to the model's element types.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if an output has another shape than in the model; or the
-        function's own error.
+      LiteRtError: INVALID_ARGUMENT, if an output has another shape than in the model; or an error that the
+        function raised.
     """
     results = []
     for tensor, array in zip(op.outputs, function(op, inputs), strict=True):
         if array.shape != tensor.shape and tensor.type.layout.is_static:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the reference of op {op.name} returns shape {list(array.shape)}, the model has "
-                f"{list(tensor.shape)}",
-                hint="Return the outputs in the shapes that the model has.",
+                f"the reference of op {op.name} returns shape {list(array.shape)}, but the "
+                f"model has {list(tensor.shape)}",
+                hint="Return outputs with the shapes in the model.",
             )
         results.append(array.astype(tensor.element_type.numpy_dtype))
     return results

@@ -1,7 +1,7 @@
-"""Computes the reference: tensors of a model from the graph's inputs or known tensors, by stock LiteRT's kernels.
+"""Computes tensors of a model with stock LiteRT's kernels, from the graph's inputs or from known tensors.
 
-The user's function, or XNNPACK if it has the op, computes an op that these kernels lack. If nothing computes an
-op, its results come from the compared run, so that later ops still have a reference.
+If stock LiteRT's plain kernels do not support an op, the user's function or XNNPACK computes the op. If an op
+cannot be computed at all, its results are taken from the compared run, so that later ops still have a reference.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from litert.model.tensor_data import decode_constant
 
 XNNPACK = "xnnpack"
 _READ_BLOCKS = frozenset({"DEQUANTIZE", "EMBEDDING_LOOKUP"})
-"""Builtin ops whose plain kernels support one scale per block."""
+"""Builtin ops whose plain C++ kernels support one scale per block."""
 
 _numbers = count()
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceOptions:
-    """Options of the reference's computation.
+    """Options for computing the reference.
 
     Attributes:
       kernels: Kernels of stock LiteRT, one of `KERNELS`.
       num_threads: Number of CPU threads.
-      functions: The user's functions for custom ops.
+      functions: Functions of the user that compute custom ops.
     """
 
     kernels: str = "reference"
@@ -50,8 +50,9 @@ class ReferenceRun:
     """Computes wanted tensors from known tensors.
 
     Attributes:
-      left_out: Ops that nothing computes, by place, with the reason.
-      by_others: Ops that other code than these kernels computes, with the name of that code.
+      left_out: Ops that cannot be computed, by place, with the reason.
+      by_others: Ops that are not computed by stock LiteRT's plain kernels, by place, with the name of the code
+        that computes them.
     """
 
     def __init__(
@@ -62,17 +63,17 @@ class ReferenceRun:
         options: ReferenceOptions,
         folder: str,
     ) -> None:
-        """Makes the models and loads them.
+        """Writes the models of the reference, and loads them.
 
         Args:
           source: the model.
-          known: Places of tensors that runs get as inputs.
+          known: Places of the tensors whose values are given to each run.
           wanted: Places of the tensors to compute.
-          options: Options of the computation.
+          options: Options for the computation.
           folder: Folder for temporary model files.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if stock LiteRT refuses the model and names no op.
+          LiteRtError: UNSUPPORTED, if stock LiteRT refuses the model, and its message contains no op.
         """
         self._source, self._options, self._folder = source, options, folder
         self._known, self._wanted = frozenset(known), wanted
@@ -83,9 +84,9 @@ class ReferenceRun:
             if op.name in options.functions:
                 self._replace(place, "")
             elif has_state(op):
-                self._leave_out(place, "its result depends on more than its inputs")
+                self._leave_out(place, "the op's result depends on more than its inputs")
             elif options.kernels != XNNPACK and _is_for_xnnpack_alone(op):
-                self._replace(place, "its plain kernel does not support scales per block")
+                self._replace(place, "the op's plain kernel does not support scales per block")
         while True:
             try:
                 self._part = self._load()
@@ -99,10 +100,11 @@ class ReferenceRun:
 
         Args:
           values: Values of the graph's inputs and of known tensors, by place.
-          actual: Tensors of the compared run, which replace tensors that nothing computes.
+          actual: Tensors of the compared run, used for tensors that cannot be computed.
 
         Returns:
-          The computed tensors by place. Tensors that needed a missing value of `actual` are left out.
+          The computed tensors, by place in the model. The result has no tensors that depend on a value missing in
+          `actual`.
         """
         given = dict(values)
         results: dict[int, Array] = {}
@@ -120,7 +122,7 @@ class ReferenceRun:
         return {place: results[place] for place in wanted if place in results}
 
     def find_unknown(self, values: Collection[int], actual: Collection[int]) -> Mapping[int, int]:
-        """Finds tensors that a run with these known places cannot compute, with the op that nothing computes."""
+        """Finds tensors that cannot be computed from known tensors, each with the op that cannot be computed."""
         unknown: dict[int, int] = {}
         if not self.left_out:
             return unknown
@@ -136,7 +138,7 @@ class ReferenceRun:
         return unknown
 
     def is_computed(self, place: int) -> bool:
-        """Whether a wanted tensor is computed rather than taken from the compared run."""
+        """Returns whether a wanted tensor is computed rather than taken from the compared run."""
         return self._source.op_places[self._source.producer(place)] not in self.left_out
 
     def _run_part(self, given: Mapping[int, Array]) -> dict[int, Array]:
@@ -167,7 +169,7 @@ class ReferenceRun:
             place,
             "stock LiteRT has no kernel for the op"
             if "unresolved custom op" in reason
-            else f"stock LiteRT does not run the op: {reason}",
+            else f"stock LiteRT cannot run the op: {reason}",
         )
 
     def _load(self) -> _Part | None:
@@ -269,7 +271,7 @@ def _value(source: SourceGraph, tensor: Tensor, values: Mapping[int, Array]) -> 
 
 
 def constant_value(source: SourceGraph, tensor: Tensor) -> Array:
-    """Returns the value of a tensor that is constant or follows from constants alone."""
+    """Returns the value of a tensor that is constant, or is computed only from constants."""
     if tensor.producer is None:
         return decode_constant(tensor.element_type, tensor.shape, dense_data(tensor))
     ops = [source.subgraph.ops[index] for index in source.region(source.places[tensor], ())]

@@ -15,11 +15,11 @@ from litert.core.errors import LiteRtError
 from litert.model.op_cost import KnownCost
 
 _MOST_ESTIMATED = 30
-"""Number of refusals per model whose effect on the calls is computed: each needs a new partitioning."""
+"""Number of refusals per model with a computed effect on NPU calls, since each needs a new partitioning."""
 
 
 class RefusalKey(NamedTuple):
-    """Key of ops that are counted together: the name of the op or composite, the types, and the reason."""
+    """Key by which ops are counted together: the name of the op or composite, the types, and the reason."""
 
     name: str
     types: str
@@ -27,24 +27,24 @@ class RefusalKey(NamedTuple):
 
     @classmethod
     def of(cls, op: OpCoverage) -> RefusalKey:
-        """Makes the key of an op on the CPU."""
+        """Returns the key by which an op on the CPU is counted."""
         return cls(op.kind, op.types, op.reason)
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Ops of the same name and types that stay on the CPU for the same reason.
+    """Ops with the same name and types that stay on the CPU for the same reason.
 
     Attributes:
-      name: Name of the ops, or of their composite.
+      name: Name of the ops, or name of the composite to which they belong.
       types: Element types of the ops' data.
       reason: Reason why the ops stay on the CPU.
       count: Number of ops.
       num_models: Number of models that have such ops.
-      arithmetic_share, bytes_share: Share of these ops in all known cost, 0 to 1; None if their own cost is
-        unknown.
-      calls_change: Change in the number of NPU calls if the NPU took these ops; None if no NPU call can hold them,
-        or if the change was not computed.
+      arithmetic_share, bytes_share: Share of the total known cost that these ops have, from 0 to 1; None if the
+        cost of these ops is unknown.
+      calls_change: Change in the number of NPU calls if the NPU took these ops; None if the ops cannot be in an
+        NPU call, or if the change was not computed.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Refusal:
 def count_refusals(
     models: Sequence[Sequence[OpCoverage]], changes: Mapping[RefusalKey, int | None]
 ) -> list[Refusal]:
-    """Counts the reasons why ops of models stay on the CPU, costliest first.
+    """Returns the reasons why ops of models stay on the CPU, sorted by the cost of the ops, highest first.
 
     Args:
       models: The ops of each model.
@@ -101,7 +101,7 @@ def find_calls_changes(
 
     Args:
       plans: Partition plans of the model.
-      grouping: Grouping that the plugin asks for.
+      grouping: Grouping of ops that the compiler plugin asks for.
       reports: Reports of the plans.
       ops: Ops in the order of the reports.
     """
@@ -142,5 +142,5 @@ def add_calls_changes(refusals: Iterable[Refusal]) -> dict[RefusalKey, int | Non
 
 
 def share(part: int, whole: int) -> float | None:
-    """Computes a share, 0 to 1; None if the whole is 0."""
+    """Returns a part as a share of the whole, from 0 to 1; None if the whole is 0."""
     return part / whole if whole else None

@@ -1,4 +1,4 @@
-"""Copies a model without the ops that neither the NPU nor stock LiteRT runs."""
+"""Copies a model without the ops that neither the NPU nor stock LiteRT can run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from litert.analysis.source_graph import SourceGraph
 def leave_out(
     whole: SourceGraph, samples: Sequence[Sample], names: Sequence[str], target: str
 ) -> tuple[SourceGraph, Sequence[Sample]]:
-    """Writes a copy without the named ops, whose results become inputs with random numbers in the samples.
+    """Writes a copy of a model without the ops with the given names.
+
+    The results of these ops become inputs, for which the samples get random numbers.
 
     Args:
       whole: The whole model.

@@ -1,7 +1,7 @@
-"""A model's signature in a comparison, and copies of the model that are exposed or cut.
+"""The graph of the source model of a comparison, and copies of the model that are exposed or cut.
 
-An exposed copy has inner tensors as further outputs. In a cut copy, tensors with known values are graph inputs
-instead of results of earlier ops; if all values are known, each op stands alone.
+An exposed copy has intermediate tensors as additional outputs. In a cut copy, tensors with known values are graph
+inputs instead of results of earlier ops. If all values are known, each op is independent of the other ops.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ class SourceGraph:
       key: Key of the signature.
       subgraph_index: Index of the subgraph in the model.
       inputs, outputs: Tensors by their names in the signature.
-      varying: Tensors that do not follow from constants alone.
-      volatile: Tensors that may differ between runs on the same inputs: results of ops with state, and all that
-        depends on them.
-      results: Tensors that ops compute and that hold numbers, in execution order.
+      varying: Tensors that are not computed from constants alone.
+      volatile: Tensors that may differ between runs on the same inputs: results of ops with state, and all tensors
+        computed from these results.
+      results: Tensors of numbers that ops compute, in execution order.
     """
 
     def __init__(self, path: str, key: str = "") -> None:
         """Reads a model and selects a signature.
 
         Raises:
-          LiteRtError: NOT_FOUND, if the model lacks the signature; or the model cannot be read.
+          LiteRtError: NOT_FOUND, if the model does not have the signature; or an error in the file.
         """
         self.path = path
         with read_model(path) as self.model:
@@ -61,22 +61,22 @@ class SourceGraph:
         return self.subgraph.tensors[place]
 
     def producer(self, place: int) -> Op:
-        """Returns the op that computes a tensor of `results`."""
+        """Returns the op that computes a tensor in `results`."""
         op = self.subgraph.tensors[place].producer
         assert op is not None
         return op
 
     def op_number(self, place: int) -> int:
-        """Returns the index in the user's model of the op at a place here."""
+        """Returns the index that the op at a place has in the user's model."""
         return place if self._op_numbers is None else self._op_numbers[place]
 
     def source_op(self, place: int) -> SourceOp:
-        """Returns the report's description of the op at a place here."""
+        """Returns a description of the op at a place, for the report."""
         name = self.subgraph.ops[place].name
         return SourceOp(self.subgraph_index, self.op_number(place), name)
 
     def without(self, names: Collection[str], target: str) -> SourceGraph:
-        """Makes a copy without the named ops, whose results become inputs."""
+        """Returns a copy of the graph without ops with the given names; the results of these ops become inputs."""
         with read_model(self.path) as model:
             subgraph = model.subgraphs[self.subgraph_index]
             gone = [op for op in subgraph.ops if op.name in names]
@@ -97,13 +97,13 @@ class SourceGraph:
         return copy
 
     def read_by(self, places: Collection[int]) -> set[int]:
-        """Lists the results that are inputs of the ops that compute the given tensors."""
+        """Returns the computed tensors that are inputs of the ops that compute the given tensors."""
         ops = {self.producer(place) for place in places}
         read = {self.places[tensor] for op in ops for tensor in op.inputs if tensor is not None}
         return read & set(self.results)
 
     def region(self, place: int, known: Collection[int]) -> list[int]:
-        """Lists the places of the ops that compute a tensor from known tensors and inputs, in execution order."""
+        """Returns the places of the ops that compute a tensor from known tensors, in execution order."""
         ops: set[int] = set()
         waiting = [self.producer(place)]
         while waiting:
@@ -152,14 +152,15 @@ def find_entry(model: Model, key: str, where: str) -> Signature:
 
 
 def exposed_name(place: int) -> str:
-    """Makes a tensor's output name in an exposed copy."""
+    """Returns the name that a tensor has as an output of an exposed copy."""
     return f"tensor_{place}"
 
 
 def write_exposed(source: SourceGraph, places: Iterable[int], target: str) -> None:
-    """Writes a copy in which these tensors are outputs, in addition to the model's own outputs.
+    """Writes a copy of the model in which the given tensors are additional outputs.
 
-    The copy has one signature, with the original's key and inputs, and outputs named by `exposed_name`.
+    The copy has one signature, with the key and inputs of the original signature, and with outputs named by
+    `exposed_name`.
     """
     with read_model(source.path) as model:
         subgraph = model.subgraphs[source.subgraph_index]
@@ -173,17 +174,17 @@ def write_exposed(source: SourceGraph, places: Iterable[int], target: str) -> No
 
 
 class CutGraph:
-    """A cut copy, in which known tensors are inputs of the graph.
+    """A cut copy of a model, in which known tensors are inputs of the graph.
 
     Attributes:
-      inputs: Places of known tensors and original inputs, with the copy's input that takes each.
-      ops: Places in the original of the remaining ops, in order.
+      inputs: Inputs of the copy, by the places of known tensors and original inputs in the original model.
+      ops: Places of the remaining ops in the original model, in order.
     """
 
     def __init__(
         self, source: SourceGraph, known: Collection[int], wanted: Sequence[int], target: str
     ) -> None:
-        """Writes a copy with the ops that compute the wanted tensors from known tensors."""
+        """Writes a cut copy with the ops that compute the wanted tensors from known tensors."""
         with read_model(source.path) as model:
             subgraph = model.subgraphs[source.subgraph_index]
             self.ops = sorted({op for place in wanted for op in source.region(place, known)})

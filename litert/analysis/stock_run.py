@@ -1,4 +1,4 @@
-"""Runs a model in stock LiteRT's interpreter on the CPU, as a comparison's reference."""
+"""Runs a model in stock LiteRT's interpreter on the CPU, as the reference of a comparison."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SOURCE = re.compile(r"\S+\.(?:cc|h)(?::\d+)? ")
 
 
 class RefusedOpError(LiteRtError):
-    """Stock LiteRT refuses an op.
+    """The error for an op that stock LiteRT refuses.
 
     Attributes:
       node: Index of the op in the subgraph.
@@ -35,7 +35,7 @@ class RefusedOpError(LiteRtError):
 
 
 class StockRun:
-    """A subgraph in stock LiteRT's interpreter."""
+    """A subgraph that runs in stock LiteRT's interpreter."""
 
     def __init__(
         self, path: str, subgraph_index: int, kernels: str, num_threads: int, num_ops: int
@@ -43,8 +43,7 @@ class StockRun:
         """Loads a model into an interpreter.
 
         Raises:
-          LiteRtError: UNSUPPORTED, with stock LiteRT's message; a `RefusedOpError`, if that message
-            names an op.
+          LiteRtError: UNSUPPORTED, with stock LiteRT's message; a `RefusedOpError`, if the message contains an op.
         """
         from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
@@ -62,7 +61,9 @@ class StockRun:
             self._try(lambda: self._raw.AllocateTensors(subgraph_index))
 
     def run(self, values: Mapping[int, Array]) -> None:
-        """Runs the subgraph on input values by place; each value sets the shape of its input.
+        """Runs the subgraph on input values, given by place.
+
+        The shape of each value becomes the shape of its input.
 
         Variables are reset before the run.
         """

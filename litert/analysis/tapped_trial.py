@@ -1,4 +1,4 @@
-"""Runs an unchanged compiled file, whose vendor shows tensors inside its NPU calls by taps."""
+"""Runs an unchanged compiled file of a vendor whose taps make tensors inside NPU calls visible."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from litert.runtime.loading import load_model
 
 
 class TappedTrial:
-    """Shows the tensors outside of calls, and those that the vendor's taps show.
+    """A trial that makes visible the tensors outside NPU calls, and the tensors of the vendor's taps.
 
     Attributes:
-      shown: Tensors that the first run showed, in the source's execution order.
-      inside: Places of the tensors that taps show.
+      shown: Tensors that the first run made visible, in the source's execution order.
+      inside: Places of the tensors that taps make visible.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class TappedTrial:
         """Loads a file whose outputs are named by `exposed_name`, and runs it once.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if the vendor has no taps.
+          LiteRtError: UNSUPPORTED, if the vendor does not support taps.
         """
         self._source, self._outside = source, outside
         self._calls = _find_calls(path, source.key)

@@ -1,4 +1,4 @@
-"""Measures of a tensor's error against its reference: greatest and mean error, cosine, signal-to-noise ratio."""
+"""Measures the error of a tensor: greatest and mean error, cosine, and signal-to-noise ratio."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """Errors of a tensor against its reference, in real numbers.
+    """Errors of a tensor compared with its reference, as real numbers.
 
     Attributes:
-      greatest, mean: Greatest and mean absolute error; infinite if an element is not a number on one side.
-      cosine: Cosine of the angle between both as vectors; 1 if both are zero.
-      snr_db: Ratio of the reference's power to the errors' power, in decibels; infinite without errors.
+      greatest, mean: Greatest and mean absolute error; infinite if an element is NaN in only one of the two
+        arrays.
+      cosine: Cosine of the angle between the tensor and its reference, as vectors; 1 if both vectors are zero.
+      snr_db: Ratio of the reference's power to the power of the errors, in decibels; infinite if there are no
+        errors.
       problem: Description of elements that are not finite; "" if all are finite.
     """
 
@@ -31,7 +33,7 @@ class Measures:
     problem: str = ""
 
     def worst(self, other: Measures) -> Measures:
-        """Takes the worse of each measure, for several samples."""
+        """Combines the measures of two samples by taking the worse value of each measure."""
         return Measures(
             max(self.greatest, other.greatest),
             max(self.mean, other.mean),
@@ -42,10 +44,11 @@ class Measures:
 
 
 def measure(found: Array, expected: Array) -> Measures:
-    """Measures the error of real numbers against a reference of the same shape.
+    """Measures the error of an array of real numbers relative to a reference of the same shape.
 
-    Elements that are not finite may still be the same; see `are_same`. Cosine and signal-to-noise ratio use the
-    elements that are finite on both sides, and are the worst possible without such elements.
+    Elements that are not finite may still count as equal; see `are_same`. Cosine and signal-to-noise ratio use
+    only elements that are finite in both arrays. If there are no such elements, both measures have their worst
+    value.
     """
     import numpy as np
 
@@ -64,12 +67,12 @@ def measure(found: Array, expected: Array) -> Measures:
             rest.mean,
             rest.cosine,
             rest.snr_db,
-            f"{both} of {have.size} elements are no finite numbers on both sides",
+            f"{both} of {have.size} elements are not finite in both the tensor and the reference",
         )
     first = int(np.argmax(one_sided))
     problem = (
-        f"{count} of {have.size} elements are no finite numbers on one side alone: element {first} is "
-        f"{have[first]:g}, and {want[first]:g} in the reference"
+        f"{count} of {have.size} elements are not finite in only one of tensor and "
+        f"reference: element {first} is {have[first]:g}, but {want[first]:g} in the reference"
     )
     cosine, snr = (rest.cosine, rest.snr_db) if finite.any() else (0.0, -np.inf)
     return Measures(np.inf, np.inf, cosine, snr, problem)

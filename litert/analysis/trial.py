@@ -1,4 +1,4 @@
-"""Trials: ways of running the compared model, with the source's tensors that a run shows."""
+"""Trials: ways of running the compared model that make tensors of the source model visible."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class ShownTensor:
-    """A tensor of the source that a run shows.
+    """A tensor of the source model that a run makes visible.
 
     Attributes:
-      place: Place of the tensor in the source.
-      call: Name of the NPU call that computes the tensor; "" on the CPU.
+      place: Place of the tensor in the source model.
+      call: Name of the NPU call that computes the tensor; "" if the CPU computes it.
     """
 
     place: int
@@ -38,21 +38,21 @@ class ShownTensor:
 
 
 class Trial(Protocol):
-    """A model that can be run and shows tensors of the source."""
+    """A model that can be run, and that makes tensors of the source model visible."""
 
     @property
     def shown(self) -> Sequence[ShownTensor]:
-        """Tensors that a run shows, in the source's execution order."""
+        """Tensors that a run makes visible, in the source's execution order."""
 
     def run(self, inputs: Mapping[str, Array]) -> dict[int, Array]:
-        """Runs the model on inputs by name; returns the shown tensors by place in the source."""
+        """Runs the model on inputs by name; returns the visible tensors by their place in the source model."""
 
     def close(self) -> None:
         """Releases it."""
 
 
 class NpuTrial:
-    """A compiled file in this project's runtime."""
+    """A compiled file that is run in this project's runtime."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class NpuTrial:
 
 
 class StockTrial:
-    """A model that was made from the source, on the CPU with the reference's kernels."""
+    """A model made from the source model, which is run on the CPU with the kernels of the reference."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class StockTrial:
         options: ReferenceOptions,
         folder: str,
     ) -> None:
-        """Loads a model; `places` maps its tensors to places in the source."""
+        """Loads a model; `places` maps the model's tensors to places in the source model."""
         self._model, self._places = model, places
         order = [place for place in model.results if place in places]
         self._run = ReferenceRun(model, (), order, options, folder)
@@ -105,9 +105,11 @@ class StockTrial:
 
 
 def expose_calls(compiled: str, source: SourceGraph, target: str) -> list[ShownTensor]:
-    """Copies a compiled file with tensors of its source as further outputs; its NPU calls stay unchanged.
+    """Writes a copy of a compiled file with tensors of its source model as additional outputs.
 
-    The tensors are those outside calls, matched by names that are unique in both files.
+    The NPU calls stay unchanged.
+
+    The additional outputs are tensors outside NPU calls, with names that are unique in both files.
     """
     with read_model(compiled) as model:
         entry = find_entry(model, source.key, compiled)
@@ -134,18 +136,19 @@ def _check_inputs(source: SourceGraph, entry: Signature, path: str) -> None:
         ]
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the file was not made from the reference: its inputs are {texts[0]}; the reference's are {texts[1]}",
+            f"the file was not made from the reference: the file's inputs are {texts[0]}, but "
+            f"the reference's inputs are {texts[1]}",
             path,
-            "Name the model that it was made from with --reference.",
+            "Give the model from which the file was made with --reference.",
         )
 
 
 def match_tensors(
     source: SourceGraph, tensors: Iterable[Tensor], outputs: Mapping[str, Tensor]
 ) -> dict[int, Tensor]:
-    """Matches tensors of another model to places in the source, by name or as the same output.
+    """Matches tensors of another model to places in the source model, by name or as the same output.
 
-    A name counts if it is unique in both models.
+    A name is used only if it is unique in both models.
     """
     theirs = find_unique((source.tensor(place).name, place) for place in source.results)
     ours = find_unique((tensor.name, tensor) for tensor in tensors)
@@ -159,7 +162,7 @@ def match_tensors(
 
 
 def match_models(source: SourceGraph, model: SourceGraph) -> dict[int, int]:
-    """Maps the places of a model's results to places in the source that it was made from, for results in both."""
+    """Maps places of a model's results to places in its source model, for results that are in both models."""
     tensors = [model.tensor(place) for place in model.results]
     outputs = {name: model.tensor(place) for name, place in model.outputs.items()}
     matched = match_tensors(source, tensors, outputs)
@@ -167,7 +170,7 @@ def match_models(source: SourceGraph, model: SourceGraph) -> dict[int, int]:
 
 
 def find_shown(path: str, source: SourceGraph) -> list[ShownTensor]:
-    """Lists the tensors that an exposed compiled file shows."""
+    """Returns the tensors that an exposed compiled file makes visible."""
     with read_model(path) as model:
         by_name = dict(find_entry(model, source.key, path).outputs)
         return [
@@ -178,14 +181,14 @@ def find_shown(path: str, source: SourceGraph) -> list[ShownTensor]:
 
 
 def call_of(op: Op | None) -> str:
-    """Returns the name of an op that is an NPU call; "" for another op."""
+    """Returns the name of the NPU call that an op stands for; "" for any other op."""
     if op is None or not is_dispatch_op(op):
         return ""
     return read_dispatch_options(op.custom_options.view if op.custom_options else b"").name
 
 
 def find_unique(named: Iterable[tuple[str, _Value]]) -> dict[str, _Value]:
-    """Collects values by name, for unique names."""
+    """Returns a dictionary of values by name, without names that occur more than once."""
     pairs = list(named)
     counts = Counter(name for name, _ in pairs)
     return {name: value for name, value in pairs if name and counts[name] == 1}

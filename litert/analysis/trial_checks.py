@@ -1,4 +1,4 @@
-"""Checks trials against the reference, sample by sample: values, single ops, and repeated runs."""
+"""Compares trials with the reference, sample by sample: tensor values, single ops, and repeated runs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from litert.core.errors import LiteRtError
 from litert.core.progress import told
 
 _SLACK = 3
-"""Factor by which the unchanged file may differ more from the exposed file than that one from the reference."""
+"""Maximum ratio of the unchanged file's difference from the exposed file to the exposed file's own error."""
 
 
 class TrialChecks:
     """Checks trials of one model, and adds to the findings.
 
     Attributes:
-      apart: Tensors whose values differ between the unchanged file and a trial, with the sample's number.
+      apart: Tensors with values that differ between the unchanged file and a trial, each with the number of the
+        sample.
     """
 
     def __init__(
@@ -45,7 +46,10 @@ class TrialChecks:
     def check(
         self, plain: Trial, trial: Trial, places: Sequence[int], *, checks_ops: bool = True
     ) -> None:
-        """Compares tensors that a trial shows; without op checks, only with golden arrays."""
+        """Compares the tensors that a trial makes visible.
+
+        If ops are not checked, tensors are compared only with golden arrays.
+        """
         known = {shown.place: shown for shown in trial.shown}
         for shown in (*plain.shown, *trial.shown):
             self._findings.add_shown(shown)
@@ -62,7 +66,7 @@ class TrialChecks:
                 self._findings.regions[place] = check.regions[place]
             elif not self._findings.is_known(place):
                 name = source.subgraph.ops[unknown[place]].name
-                text = f"the result of {name}, from which it is computed, is not visible"
+                text = f"this tensor is computed from the result of {name}, which is not visible"
                 self._findings.not_compared.setdefault(source.tensor(place).name, text)
         for number, sample in enumerate(told("run", self._samples)):
             self._findings.begin_sample(number, sample.origin)
@@ -79,7 +83,7 @@ class TrialChecks:
                 self._findings.add_local(known[place], difference, found, expected)
             else:
                 shapes = f"{list(found.shape)}, and {list(expected.shape)} on the CPU"
-                text = f"given the same inputs, its shape is {shapes}"
+                text = f"given the same inputs, the tensor's shape is {shapes}"
                 self._findings.add_fault(known[place], Fault.SHAPE, text)
 
     def _check_runs(self, run: _SampleRun, known: _Known) -> None:
@@ -94,7 +98,9 @@ class TrialChecks:
                 name = self._source.tensor(place).name
                 if first.shape != again.shape:
                     shapes = f"{list(first.shape)} and {list(again.shape)}"
-                    text = f"its shapes differ from run to run on the same inputs: {shapes}"
+                    text = (
+                        f"the tensor's shape differs from run to run on the same inputs: {shapes}"
+                    )
                     self._findings.add_fault(known[place], Fault.RUNS_DIFFER, text)
                     continue
                 difference = find_difference(first, again, tolerance=self._options.tolerance)
@@ -106,9 +112,9 @@ class TrialChecks:
                     self._findings.add_fault(
                         known[place],
                         Fault.RUNS_DIFFER,
-                        "its results differ from run to run on the same inputs, as with a race or "
-                        "uninitialized memory: "
-                        f"element {difference.index} is {difference.expected:g}, then {difference.found:g}",
+                        "the results differ from run to run on the same inputs, perhaps because "
+                        f"of a data race or uninitialized memory: element {difference.index} is "
+                        f"{difference.expected:g}, then {difference.found:g}",
                     )
 
     def _check_values(
@@ -139,7 +145,8 @@ class TrialChecks:
         wanted = as_reals(tensor, golden) if golden.dtype == found.dtype else golden
         if reals.shape != wanted.shape:
             self._findings.not_compared[name] = (
-                f"the golden array has shape {list(wanted.shape)}, the model's tensor {list(reals.shape)}"
+                f"the golden array has shape {list(wanted.shape)}, but the model's tensor has "
+                f"shape {list(reals.shape)}"
             )
             return
         self._findings.add_measures(shown, reals, wanted)

@@ -1,7 +1,8 @@
-"""Finds the smallest part of a model that is wrong by itself, and writes it as a model with its inputs.
+"""Finds the smallest part of a model that gives wrong results when compiled separately.
 
-The search begins with the op at fault. If that op is right when compiled alone, as after a fusion, neighbours are
-added until the fault appears again; then all ops that the fault does not need are removed.
+The search begins with the op at fault. If this op is right when compiled separately, for example because the fault
+is in a fusion, neighbouring ops are added until the fault appears again. Then all ops are removed without which
+the fault still appears.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from litert.core.progress import counting
 from litert.core.status import Status
 
 _RACING_RUNS = 8
-"""Number of runs of a part whose results differ from run to run, since they do not differ each time."""
+"""Number of runs of a part if results differ from run to run, since they may not differ in each run."""
 
 
 class NoPartError(LiteRtError):
-    """No part is wrong by itself; `what` gives the reason."""
+    """The error that no part is wrong when compiled separately; `what` gives the reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(Status.NOT_FOUND, reason)
@@ -38,16 +39,17 @@ class NoPartError(LiteRtError):
 
 @dataclass(frozen=True, slots=True)
 class WrongPart:
-    """A part of a model that is wrong by itself.
+    """A part of a model that gives wrong results when compiled separately.
 
     Attributes:
       path: Path of the part's file.
-      transformed: Path of the part after transformations; "" if transformations did not cause the fault.
-      ops: The part's ops in the source model, in execution order.
-      blamed: The op of the part that a comparison of the part finds at fault.
-      is_smallest: Whether the fault needs each of these ops, as far as was tried.
-      inputs: Inputs of the part by name, with the values of the run.
-      expected: Reference values by output name, without outputs that nothing computes.
+      transformed: Path of the part after transformations have run on it; "" if transformations did not cause the
+        fault.
+      ops: The ops of the part, as ops of the source model in execution order.
+      blamed: The op at fault, found by comparing the part with its reference.
+      is_smallest: Whether the fault disappears if any one of these ops is removed, as far as was tried.
+      inputs: Inputs of the part by name, with their values in the run.
+      expected: Reference values by output name, without outputs that cannot be computed.
       num_runs: Number of runs of the part if its results differ from run to run; otherwise 0.
     """
 
@@ -70,18 +72,18 @@ def find_wrong_part(
     *,
     is_compiled: bool,
 ) -> WrongPart:
-    """Finds the smallest part that is wrong when compiled by itself.
+    """Finds the smallest part that gives wrong results when compiled separately.
 
     Args:
       source: The source model.
       comparison: Report of the comparison.
-      samples: Samples that were compared.
+      samples: Input samples that were compared.
       options: Options of the comparison.
-      folder: Folder for files; the part's file stays there.
-      is_compiled: Whether the compared file was compiled earlier, maybe by another compiler.
+      folder: Folder for temporary files, in which the file of the part remains.
+      is_compiled: Whether the compared file was compiled before this comparison, maybe by another compiler.
 
     Raises:
-      NoPartError: There is no such part.
+      NoPartError: No part gives wrong results when compiled separately.
     """
     blamed = check_blamed(comparison)
     if comparison.not_runnable:
@@ -103,16 +105,16 @@ def find_wrong_part(
 
 
 def check_blamed(comparison: ModelComparison) -> Blamed:
-    """Returns the op at fault.
+    """Returns the op that causes wrong results, from a report.
 
     Raises:
-      NoPartError: No op is at fault.
+      NoPartError: The comparison found no op at fault.
     """
     if comparison.blamed is not None:
         return comparison.blamed
     if comparison.first:
-        raise NoPartError("each op is right, given its inputs")
-    raise NoPartError("no tensor is beyond its limit")
+        raise NoPartError("each op computes the right result from its inputs")
+    raise NoPartError("the errors of all tensors are within their limits")
 
 
 def expect(
@@ -136,10 +138,14 @@ def _search(trials: _Trials, blamed: Blamed, is_compiled: bool) -> tuple[Sequenc
     ops = {places[op.index] for op in blamed.ops}
     if not trials.is_wrong(ops):
         if is_compiled and not trials.is_wrong(source.op_places.values()):
-            raise NoPartError("the model compiled again is right: compile the file again")
+            raise NoPartError(
+                "the model gives right results after it is compiled again: compile the file again"
+            )
         ops = next(filter(trials.is_wrong, _grow(source, ops)), set())
         if not ops:
-            raise NoPartError("no part of the model is wrong when it is compiled by itself")
+            raise NoPartError(
+                "no part of the model gives wrong results when it is compiled separately"
+            )
     before = ops & set(source.region(trials.blamed_tensor(ops), ()))
     if trials.is_wrong(before):
         ops = before
@@ -260,7 +266,7 @@ class _Trials:
         ends = find_ends(self.source, part)
         self._fetch(ends.inputs.values())
         if missing := [name for name, p in ends.inputs.items() if p not in self._values]:
-            raise NoPartError(f"the NPU does not show tensor '{missing[0]}'")
+            raise NoPartError(f"tensor '{missing[0]}' on the NPU is not visible")
         write_part(self.source, part, ends, self._path)
         return {name: self._values[place] for name, place in ends.inputs.items()}
 

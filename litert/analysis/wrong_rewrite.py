@@ -1,4 +1,4 @@
-"""Finds ops that transformations replaced wrongly, and writes them and their replacement as models."""
+"""Finds ops that transformations replaced wrongly, and writes the ops and their replacement as two models."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def find_wrong_rewrite(
       model_path: Path of the transformed model.
       source: The model before the transformations.
       comparison: Report of the comparison of both models.
-      samples: Samples that were compared.
+      samples: Input samples that were compared.
       options: Options of the comparison.
-      folder: Folder for files; the files of the parts stay there.
+      folder: Folder for temporary files, in which the files of the two models remain.
 
     Raises:
-      NoPartError: There are no such ops.
+      NoPartError: No ops were replaced wrongly.
     """
     blamed, model = check_blamed(comparison), SourceGraph(model_path, source.key)
     places = {ours: theirs for theirs, ours in match_models(source, model).items()}
@@ -59,7 +59,9 @@ def find_wrong_rewrite(
     part_graph = SourceGraph(part)
     samples = [Sample(sample.origin, inputs)]
     if compare_transformed(part_graph, rewritten, samples, options).blamed is None:
-        raise NoPartError("the replacement of these ops is right by itself")
+        raise NoPartError(
+            "the replacement of these ops gives right results when it is run separately"
+        )
     return WrongPart(
         part,
         rewritten,

@@ -1,12 +1,11 @@
-"""Entries of a cache: files that only this user may write, each sealed for its name.
+"""Reads and writes cache entries: files that only this user may write, each with a seal that covers its name.
 
-The cache directory is kept below a size limit: the least recently used entries are removed. Files
-with other names stay.
+The cache directory is kept below a size limit by removing the least recently used entries. Other files in the
+directory are not removed.
 
-An entry's name is a digest of everything that the entry depends on. The seal at the end of an entry
-covers its purpose, its name and its bytes, so that an entry with another name is refused like a
-damaged entry. If other users can write to the cache directory, the seal uses the user's key; a user
-without a key stores no entries there.
+The name of an entry is a digest of all data on which the entry depends. The seal at the end of an entry covers the
+entry's purpose, name and bytes. A renamed entry is therefore refused like a damaged entry. If other users can
+write to the cache directory, entries are sealed with the user's key, and without a key no entries are stored.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ def is_own(found: os.stat_result) -> bool:
 
 
 def read_entry(path: str, purpose: str) -> bytes:
-    """Returns the content of an entry.
+    """Returns the content of a cache entry.
 
     Raises:
-      OSError: There is no such entry, other users may have written it, or other users can write to
-        the directory and this user has no key.
-      LiteRtError: SERIALIZATION, if the entry is damaged, or has the seal of another entry.
+      OSError: The entry does not exist, or may have been written by other users; or other users can write to the
+        directory and this user has no key.
+      LiteRtError: SERIALIZATION, if the cache entry is damaged, or has the seal of another entry.
     """
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(fd, "rb", buffering=0) as file:
@@ -47,17 +46,19 @@ def read_entry(path: str, purpose: str) -> bytes:
     end = max(len(data) - _SEAL_SIZE, 0)
     if data[end:] != _seal(path, purpose, memoryview(data)[:end]):
         raise LiteRtError(
-            Status.SERIALIZATION, "the entry is damaged, or belongs to another name", path
+            Status.SERIALIZATION,
+            "the cache entry is damaged, or was stored under another name",
+            path,
         )
     return data[:end]
 
 
 def write_entry(path: str, purpose: str, *parts: bytes) -> None:
-    """Writes an entry, which only this user can read.
+    """Writes a cache entry that only this user can read.
 
     Raises:
       OSError: Other users can write to the directory, and this user has no key.
-      LiteRtError: Same as `open_atomic`.
+      LiteRtError: The same errors as in `open_atomic`.
     """
     # Imported here, because reading an entry needs neither module
     from litert.model.atomic_file import open_atomic
@@ -70,12 +71,13 @@ def write_entry(path: str, purpose: str, *parts: bytes) -> None:
 
 
 def trim_folder(folder: str, names: re.Pattern[str], limit_bytes: int, newest: str = "") -> None:
-    """Removes entries with such names until the rest fits, but keeps the newest entry.
+    """Removes entries whose names match, the least recently used first, until the rest is within the limit.
 
-    Errors leave entries in place.
+    Keeps the newest entry.
 
-    Other processes may use the directory at the same time. Temporary files that killed processes
-    left behind are removed, too.
+    An entry that cannot be removed stays in the cache.
+
+    Other processes may use the directory at the same time. Temporary files of killed processes are removed, too.
     """
     from litert.model.atomic_file import remove_left_overs
 

@@ -1,7 +1,6 @@
-"""Capabilities: a process gives up root's privileges, except for files that Landlock lets the process open.
+"""Linux capabilities: a process gives up root's privileges, but can still open the files that Landlock allows.
 
-Otherwise, native code could freeze a file system, or take more pipes and memory than other users
-may.
+With root's privileges, native code could freeze a file system, or use more pipes and memory than other users may.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ _KEPT = 1 << _DAC_OVERRIDE | 1 << _DAC_READ_SEARCH | 1 << _IPC_LOCK
 """Capabilities to read files of other owners, such as Python's packages, and to lock a device's memory."""
 
 _SETS = struct.Struct("=6I")
-"""Effective, permitted and inheritable capabilities, the lower 32 bits of each first."""
+"""Effective, permitted and inheritable capabilities; the lower 32 bits come first."""
 
 
 def give_up_capabilities() -> None:
-    """Keeps only these capabilities for this thread and for threads and programs that it starts later.
+    """Drops all capabilities except `_KEPT`, for this thread and for threads and programs that it starts later.
 
-    The thread must have given up new privileges before.
+    The thread must have set `no_new_privs` before.
 
     Raises:
       OSError: The kernel refuses the call.

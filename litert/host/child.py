@@ -1,9 +1,8 @@
-"""Calls a function in a child process, which may crash or hang without harm to this process.
+"""Calls a function in a child process, so that a crash or hang of the function does not harm this process.
 
-The function gets one JSON value and yields others; each value arrives through a pipe at once.
-Progress reports come through the same pipe, and the function reports progress as usual. Native code
-in the child prints to the child's standard error; the error of a failed child contains the end of
-this output.
+The function takes one JSON value and yields JSON values, each of which arrives through a pipe at once. The
+function reports progress as usual, and its progress reports arrive through the same pipe. Output of native code
+goes to the child's standard error. If the child fails, the error contains the end of this output.
 """
 
 from __future__ import annotations
@@ -45,27 +44,26 @@ def call_in_child(
 ) -> Iterator[object]:
     """Calls a generator function in a new process, and yields the function's values.
 
-    If the caller stops early, by an exception or Ctrl-C, the child is killed, and its temporary
-    files are removed.
+    If the caller stops early, because of an exception or Ctrl-C, the child is killed and its temporary files are
+    removed.
 
     Args:
       target: Function as `package.module:function`, which the child imports.
       argument: Argument of the function, as JSON data.
-      timeout_s: Time limit for the whole call, in seconds; a child that outlives this process ends
-        a little later by itself.
-      is_for_each: Whether the time limit applies to each value, and starts again after each.
+      timeout_s: Time limit for the whole call, in seconds. If this process ends before the child, the child ends
+        by itself a little after the time limit.
+      is_for_each: Whether the time limit applies to each single value instead of the whole call.
       subject: Name of the child for messages: "the OpenCL compiler".
-      hear: Function that gets the child's output at once; errors then do not repeat the output.
-      end_s: Time limit for the end of the process with status 0 after its last value, in seconds; 0
-        for no check.
-      memory_bytes: Limit of the child's data in memory, in bytes; 0 for no limit.
-      sandbox: Rights of the child, besides a temporary directory of its own; None for the rights of
-        this process.
+      hear: Function that receives the child's printed output at once; errors then do not repeat the output.
+      end_s: Time, in seconds, in which the process must end with status 0 after its last value; 0 for no check.
+      memory_bytes: Maximum size of the child's data in memory, in bytes; 0 for no limit.
+      sandbox: Access rights of the child, in addition to its own temporary directory; None for all rights of this
+        process.
 
     Raises:
-      LiteRtError: Error that the function raised; TIMEOUT_EXPIRED; RUNTIME_FAILURE, if the child
-        crashed; DYNAMIC_LOADING, if the child could not start; UNSUPPORTED, if this system lacks a
-        required sandbox.
+      LiteRtError: The error that the function raised; TIMEOUT_EXPIRED, if a time limit is exceeded;
+        RUNTIME_FAILURE, if the child crashed; DYNAMIC_LOADING, if the child could not start; UNSUPPORTED, if a
+        sandbox is required and this system has none.
     """
     with ExitStack() as stack:
         numbers = (timeout_s, int(is_heard()), int(is_recording()))
@@ -103,7 +101,7 @@ def call_in_child(
 
 @contextmanager
 def folder_for_child() -> Iterator[str]:
-    """Makes a directory for temporary files of a child that may be killed; "" if the directory cannot be made."""
+    """Creates a directory for temporary files of a child that may be killed; yields "" if this is not possible."""
     # Imported here, because the child does not need it
     from litert.model.atomic_file import temporary_folder
 

@@ -1,8 +1,8 @@
 """A Python child process that exchanges lines with this process through pipes.
 
-The child may crash, hang or print without harm to this process. The child prints to its standard
-error; errors of this module contain the end of this output. Children of the child end with the
-child.
+The child may crash, hang or print without harming this process. Output that the child prints goes to its standard
+error, and errors of this module contain the end of this output. If the child ends, its own child processes end,
+too.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _EXIT_GRACE_S = 2
 _POLL_S = 0.001
 _LOOK_S = 0.2
 _MOST_READS = 64
-"""Time limit for reading printed output, in seconds: a child that prints forever is not waited for."""
+"""Time limit for reading printed output, in seconds, since a child may print forever."""
 
 _HINTS = {
-    errno.EMFILE: "Allow more open files (ulimit -n): each such process takes five.",
+    errno.EMFILE: "Allow more open files (ulimit -n): each child process needs five.",
     errno.EAGAIN: "Allow more processes (ulimit -u).",
 }
 
@@ -71,23 +71,23 @@ class ChildProcess:
           arguments: Arguments of the function.
           subject: Name of the child for messages: "the OpenCL compiler".
           where: Text for the field `where` of errors; by default the target.
-          hear: Function that gets the child's output at once; errors then do not repeat the output.
-          doing: Current activity of the child for messages: " in compile"; "" for no particular
+          hear: Function that receives the child's printed output at once; errors then do not repeat the output.
+          doing: Text about the current activity of the child, for messages: " in compile"; "" for no particular
             activity.
           shared: Descriptors of open files that the child inherits under the same numbers.
-          memory_bytes: Limit of the child's data in memory, in bytes; 0 for no limit.
+          memory_bytes: Maximum size of the child's data in memory, in bytes; 0 for no limit.
           temporary_folder: Directory for temporary files of the child and of its own children; ""
             for this process's directory.
-          sandbox: Rights of the child, besides its temporary directory; None for the rights of this
+          sandbox: Access rights of the child, in addition to its temporary directory; None for all rights of this
             process.
-          enters_later: Whether the child enters the sandbox by itself, after it has found out which
-            rights it needs.
+          enters_later: Whether the child enters the sandbox itself, after it has determined which access rights it
+            needs.
           watch: Function that returns the remaining seconds for the child's current activity, and
             the time limit of the activity.
 
         Raises:
-          LiteRtError: DYNAMIC_LOADING, if the child cannot start; UNSUPPORTED, if this system lacks
-            a required sandbox.
+          LiteRtError: DYNAMIC_LOADING, if the child cannot start; UNSUPPORTED, if a sandbox is required and this
+            system has none.
         """
         self._subject = subject
         self._where = where or target
@@ -119,34 +119,33 @@ class ChildProcess:
         os.set_blocking(self._stdin.fileno(), False)
 
     def set_time_limit(self, timeout_s: float) -> None:
-        """Sets a time limit from now on, in seconds; `lines` fails when the time is over."""
+        """Sets a time limit in seconds, which begins now. When the time is over, `lines` raises an error."""
         self._timeout_s = timeout_s
         self._deadline = time.monotonic() + timeout_s
 
     def extend_time_limit(self, extra_s: float) -> None:
-        """Extends the time limit by the time that this process took meanwhile."""
+        """Extends the time limit by time in which this process, not the child, was working."""
         self._deadline += extra_s
 
     def send(self, request: bytes) -> None:
-        """Sends a short request of a few KiB, before this process can read the answer."""
+        """Sends a request of at most a few KiB, without reading the reply."""
         unsent = _send(self._stdin, memoryview(request))
         assert not unsent  # an empty pipe has enough room
 
     @property
     def outputs(self) -> tuple[int, int]:
-        """The descriptors of the child's answers and of its printed output."""
+        """The file descriptors of the child's replies and of its printed output."""
         return self._stdout.fileno(), self._stderr.fileno()
 
     def lines(self, request: bytes, *, is_last: bool, bell: int = -1) -> Iterator[bytes]:
         """Sends a request and yields the child's lines until its end; printed output is kept for errors.
 
-        A caller may stop early, and may send another request later, unless the request was the
-        last. If the child may ring an eventfd in the place of an answer, an empty line stands for
-        the ring.
+        The caller may stop iterating and send another request later, unless the request was the last one. If the
+        child may signal an eventfd instead of sending a reply, an empty line stands for the signal.
 
         Raises:
           ChildEndedError: TIMEOUT_EXPIRED.
-          LiteRtError: RUNTIME_FAILURE, if an answer is too long.
+          LiteRtError: RUNTIME_FAILURE, if a reply is too long.
         """
         unsent, total = memoryview(request), 0
         # Poll instead of select, which fails with many open files
@@ -180,16 +179,16 @@ class ChildProcess:
                         *lines, self._received = (self._received + data).split(b"\n")
                         yield from lines
                 if total > _ANSWER_LIMIT:
-                    raise self.error(f"sent more than {_ANSWER_LIMIT >> 20} MiB")
+                    raise self.error(f"sent a reply of more than {_ANSWER_LIMIT >> 20} MiB")
 
     def said(self) -> str:
-        """Returns the output that the child has printed since the last call; empty if `hear` gets the output."""
+        """Returns the output that the child has printed since the last call; "" if `hear` receives the output."""
         self._drain()
         text, self._errors = _lines_of(self._errors), b""
         return text
 
     def await_end(self) -> None:
-        """Waits a short time for the end of an idle child, because the child removes its files as it ends."""
+        """Waits a short time until an idle child has ended, because the child removes its files before it ends."""
         self._wait(_EXIT_GRACE_S)
         self._drain()
 
@@ -206,7 +205,7 @@ class ChildProcess:
         self.end()
 
     def early_end(self) -> ChildEndedError:
-        """Makes an error for a child that closed its output too early."""
+        """Returns an error for a child that closed its output too early."""
         status = self._wait(max(self._deadline - time.monotonic(), 0.1))
         if status is None:
             return self.error(
@@ -219,20 +218,20 @@ class ChildProcess:
         return self.error(f"crashed{self._doing()} ({name}: {signal.strsignal(-status)})")
 
     def error(self, ending: str, status: Status = Status.RUNTIME_FAILURE) -> ChildEndedError:
-        """Makes an error with the way in which the child ended, and with its printed output."""
+        """Returns an error that says how the child ended and what it printed."""
         said = _lines_of(self._errors)
         what = f"{self._subject} {ending}" + (f":\n{said}" if said else "")
         return ChildEndedError(status, what, self._where)
 
     def end(self) -> None:
-        """Stops the child and the child's children, and closes the pipes."""
+        """Stops the child and the child's own child processes, and closes the pipes."""
         child = self._process
         try:
             os.killpg(child.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             child.kill()
         for stream in (self._stdin, self._stdout, self._stderr):
-            with suppress(OSError):  # data that were not sent
+            with suppress(OSError):  # some data were not sent
                 stream.close()
         child.wait()
 
@@ -248,10 +247,7 @@ class ChildProcess:
         return left if self._watch is None else min(left, _LOOK_S)
 
     def _wait(self, timeout_s: float) -> int | None:
-        """Returns the child's exit status, or minus the number of the signal that ended it.
-
-        None if it has not ended by then.
-        """
+        """Returns the exit status, or the negative number of the signal that ended the child, or None."""
         end = time.monotonic() + timeout_s
         while (status := self._process.poll()) is None and time.monotonic() < end:
             time.sleep(_POLL_S)

@@ -1,4 +1,4 @@
-"""Functions that a child process calls for itself; this module imports nothing that only the parent needs."""
+"""Functions that a child process calls. This module imports nothing that only the parent process needs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def is_child() -> bool:
 
 
 def set_limits(memory_bytes: int) -> None:
-    """Disables core dumps and limits the memory of this child, before a sandbox fixes the limits.
+    """Disables core dumps, and limits the memory of this child; 0 means no limit.
 
-    0 means no limit.
+    Inside a sandbox, limits can no longer be changed.
     """
     import resource
 
@@ -37,9 +37,9 @@ def set_limits(memory_bytes: int) -> None:
 
 
 def become_child() -> IO[str]:
-    """Reserves the child's standard output for answers, and returns the stream.
+    """Reserves the child's standard output for replies, and returns this output as a stream.
 
-    Native code then prints to the standard error.
+    Output of native code then goes to standard error.
     """
     global _is_child
     _is_child = True
@@ -63,7 +63,7 @@ def load_function(target: str) -> Callable[[Any], Any]:
 
 
 def error_message(error: Exception, target: str) -> dict[str, object]:
-    """Returns the message from which `raise_error` makes the error again."""
+    """Returns an error as a message, from which `raise_error` can raise the same error."""
     named = error if isinstance(error, LiteRtError) else refusal_of(error)
     named = lost_bytes() or named
     if named:
@@ -76,7 +76,7 @@ def error_message(error: Exception, target: str) -> dict[str, object]:
 
 
 def raise_error(message: dict[str, object]) -> None:
-    """Raises the child's error, if there is one, with its status, place and hint."""
+    """Raises the error in the child's message, if there is one, with its status, place and hint."""
     error = message.get("error")
     if isinstance(error, list):
         status, what, where, hint = error

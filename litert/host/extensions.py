@@ -1,8 +1,7 @@
 """Finds extensions in directories by a pattern of file names, in packages, and among entry points.
 
-Each module defines one constant (`PLUGIN`, `DISPATCH`, `READER`, ...), which is the extension. The
-search imports nothing; loading imports. Two extensions with the same name are an error wherever
-extensions are collected.
+Each extension is a module that defines one constant, such as `PLUGIN`, `DISPATCH` or `READER`. Searching imports
+no extension; only loading does. Two extensions with the same name are an error.
 """
 
 from __future__ import annotations
@@ -32,11 +31,14 @@ DISPATCH_TABLES = "litert_npu.dispatch"
 
 _Found = TypeVar("_Found")
 _Offer: TypeAlias = tuple[Callable[[], str], str, str, str]
-"""Function that makes an entry from the package, the group, the entry's name and its value."""
+"""Function that creates an entry from a package, a group, the name of an entry point and its value."""
 
 
 class EntryPoint(NamedTuple):
-    """An entry point of an installed package, not imported yet; the package is given by name and version."""
+    """An entry point of an installed package, which is not imported yet.
+
+    `package` is the name and version of the package.
+    """
 
     name: str
     module: str
@@ -48,7 +50,7 @@ class EntryPoint(NamedTuple):
 
 
 def find_entry_points(group: str) -> Mapping[str, EntryPoint]:
-    """Returns the entry points of installed packages in a group, by name; several packages may use one name."""
+    """Returns the entry points of installed packages in a group, by name. Several packages may use one name."""
     found: dict[str, EntryPoint] = {}
     folders = tuple(map(_state, sys.path))
     offers = _offers(folders) if _are_plain(folders) else _offers_anywhere(group)
@@ -73,14 +75,14 @@ def _state(folder: str) -> tuple[str, int]:
 
 
 def _are_plain(folders: Sequence[tuple[str, int]]) -> bool:
-    """Returns whether packages lie only in plain directories: in no zip file, egg, or single-file program."""
+    """Returns whether all packages are in plain directories: none is in a zip file, egg or single-file program."""
     finders = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions")]
     packed = [path for path, _ in folders if path.endswith(".egg") or os.path.isfile(path)]
     return not packed and not [finder for finder in finders if finder is not PathFinder]
 
 
 def _offers_anywhere(group: str) -> Sequence[_Offer]:
-    """Returns the offers of packages in a group, wherever the packages are."""
+    """Returns the entry points in a group, for packages in any kind of location."""
     # Imported here, because the import takes as long as reading a model
     from importlib import metadata
 
@@ -93,7 +95,7 @@ def _offers_anywhere(group: str) -> Sequence[_Offer]:
 
 @lru_cache(1)
 def _offers(folders: Sequence[tuple[str, int]]) -> Sequence[_Offer]:
-    """Returns the offers of all packages in plain directories.
+    """Returns the entry points of all packages in plain directories.
 
     The result equals that of `importlib.metadata`, which takes twenty times as long. If a package
     is installed twice, the first in the path counts.
@@ -145,7 +147,7 @@ def load_entry_point(point: EntryPoint) -> Any:
 def find_files(folders: Sequence[str], patterns: Sequence[str]) -> list[str]:
     """Returns the files whose names match a pattern, such as `LiteRtDispatch*.py`, sorted and without duplicates.
 
-    The search includes subdirectories, except for hidden directories and `__pycache__`.
+    The search includes all subdirectories except hidden directories and `__pycache__`.
     """
     found: dict[str, str] = {}
     for folder in folders:
@@ -160,9 +162,9 @@ def find_files(folders: Sequence[str], patterns: Sequence[str]) -> list[str]:
 
 
 def load_file(path: str, constant: str) -> Any:
-    """Imports a Python file that belongs to no package, once in a process, and returns its constant.
+    """Imports a Python file outside of packages, once per process, and returns its constant.
 
-    The file can import installed packages, and neighbouring files with `from . import x`.
+    The file can import installed packages, and other files in its directory with `from . import x`.
     """
     check_code(path)
     module = _guard_import(_import_file, os.path.realpath(path), path)
@@ -170,10 +172,10 @@ def load_file(path: str, constant: str) -> Any:
 
 
 def open_package(folder: str) -> str:
-    """Makes a directory a package, so that its files, with those in subdirectories, can import each other.
+    """Makes a directory a package, so that files in the directory and its subdirectories can import each other.
 
     Returns:
-      Dotted name of the package, which no other directory has.
+      Dotted name of the package, which is unique for the directory.
     """
     _check_folder(folder)
     invalidate_caches()  # files may have appeared since another module was imported
@@ -181,9 +183,9 @@ def open_package(folder: str) -> str:
 
 
 def load_module(name: str, where: str, folder: str) -> ModuleType:
-    """Imports a module of a package that `open_package` made from a directory, once in a process.
+    """Imports a module of a package that `open_package` made from a directory, once per process.
 
-    Errors name `where` and the line at fault, in the directory if a line of it ran.
+    Errors contain `where` and the line at fault: a line of a file in the directory, if one has run.
     """
     return _guard_import(import_module, name, where, folder)
 
@@ -191,7 +193,8 @@ def load_module(name: str, where: str, folder: str) -> ModuleType:
 def find_place(error: BaseException, folder: str = "") -> str:
     """Returns the origin of an exception as `path:line`.
 
-    The origin is the last line of Python that ran, below a directory if given.
+    The origin is the last line of Python code that ran; if a directory is given, the last line in a file below the
+    directory.
     """
     root = os.path.join(os.path.realpath(folder), "") if folder else ""
 
@@ -203,10 +206,10 @@ def find_place(error: BaseException, folder: str = "") -> str:
 
 
 def load_package(package: str, constant: str, name: Callable[[Any], str]) -> dict[str, Any]:
-    """Imports each module of a package and returns its constant; modules that begin with `_` are left out.
+    """Imports all modules of a package, except modules whose names begin with `_`, and returns their constants.
 
     Returns:
-      The extensions by the name that `name` returns, in the order of the modules' names.
+      The extensions, by the name that `name` returns for each of them, in the order of the modules' names.
     """
     import pkgutil
 
@@ -222,12 +225,12 @@ def load_package(package: str, constant: str, name: Callable[[Any], str]) -> dic
 
 
 def choose_vendor(vendor: str, found: Sequence[tuple[str, _Found]], hint: str) -> _Found | None:
-    """Returns the entries of a vendor, which any of its names may give: an exact match, or else another spelling.
+    """Returns the entry of a vendor, given by an exact name or another spelling; None if there is none.
 
     Args:
-      vendor: Name of the vendor.
-      found: Entries by vendor name; two entries may have the same vendor.
-      hint: Hint of the error for several matches.
+      vendor: Name of the vendor to search for.
+      found: Pairs of vendor name and entry; two entries may have the same vendor.
+      hint: Hint of the error if several entries match.
     """
     for spelling in (str, plain_name):
         wanted = spelling(vendor)
@@ -239,7 +242,7 @@ def choose_vendor(vendor: str, found: Sequence[tuple[str, _Found]], hint: str) -
 
 
 def check_unique(names: Sequence[tuple[str, str]], hint: str) -> None:
-    """Refuses a name that occurs twice; each name comes with its origin for the message."""
+    """Raises an error if a name occurs twice. Each name comes with its origin, for the message."""
     origins: dict[str, str] = {}
     for name, origin in names:
         if name in origins:
@@ -298,7 +301,7 @@ def _guard_import(
             Status.DYNAMIC_LOADING,
             f"cannot import: {describe(error)}",
             f"{where}, at {place}" if place else where,
-            "Repair the module, or remove it from the search path.",
+            "Fix the module, or remove it from the search path.",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Tells who compiled a file: a file with this user's own seal was compiled by this user."""
+"""Determines who compiled a file: a file with a valid seal of this user was compiled by this user."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _PURPOSE = "a compiled file"
 
 
 class Maker(NamedTuple):
-    """The compiling user of a file, as far as the seal tells.
+    """The user who compiled a file, as far as the file's seal shows.
 
     Attributes:
       is_user: Whether this user compiled the file, on this machine.
-      why_not: Clause that says why the user is unknown; "" for this user.
+      why_not: Clause that says why the user is unknown; "" if this user compiled the file.
     """
 
     is_user: bool
@@ -27,27 +27,24 @@ class Maker(NamedTuple):
 def user_seal(tell: Callable[[str], object]) -> Seal:
     """Returns a function that seals files with the user's key.
 
-    Without a key, the function logs the reason, and files stay unsealed.
+    If the user has no key, the function logs the reason and does not seal files.
     """
 
     def seal(root: bytes) -> bytes:
         try:
             return user_key.seal(_PURPOSE, root)
         except OSError as error:
-            tell(
-                "the file gets no seal of its compiling user, because there is no key: "
-                f"{_reason(error)}"
-            )
+            tell(f"the file is not sealed, because the user has no key: {_reason(error)}")
             return NO_SEAL
 
     return seal
 
 
 def find_maker(source: MappedFile | memoryview, where: str) -> Maker:
-    """Tells who compiled a file; reads the whole file if the file has a digest.
+    """Determines who compiled a file. If the file has a digest, the whole file is read.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, if the file has changed since then.
+      LiteRtError: INVALID_FLATBUFFER, if the file has changed since it was compiled.
     """
     found = find_digest(source.view if isinstance(source, MappedFile) else source)
     if found is None:
@@ -57,13 +54,13 @@ def find_maker(source: MappedFile | memoryview, where: str) -> Maker:
     root = check_digest(source, None, where)
     if not found.is_sealed:
         return Maker(False, "the file has no seal")
-    import hmac  # here, since it loads OpenSSL
+    import hmac  # imported here, since this module loads OpenSSL
 
     try:
         if hmac.compare_digest(user_key.seal(_PURPOSE, root), found.seal):
             return Maker(True)
     except OSError as error:
-        return Maker(False, f"there is no key to check the seal with: {_reason(error)}")
+        return Maker(False, f"the user has no key to check the seal: {_reason(error)}")
     return Maker(False, "the seal comes from another user or another machine")
 
 

@@ -1,7 +1,7 @@
-"""Landlock: a process permanently gives up the network, and files that it does not need.
+"""Landlock: a process permanently gives up access to the network and to files that it does not need.
 
 The restriction applies to the calling thread, and to threads and processes that it starts later.
-Landlock checks access to the contents of files, but not whether a file exists.
+Landlock restricts access to the contents of files, but a process can still see whether a file exists.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ WRITE = (
 USE_DEVICE = Access.READ_FILE | Access.WRITE_FILE | Access.TRUNCATE | Access.IOCTL_DEV
 _OF_FILES = USE_DEVICE | Access.EXECUTE
 _OF_VERSIONS = (1 << 13, 1 << 14, 1 << 15, 1 << 15, 1 << 16)
-"""All access rights of known Landlock versions are lower bits.
+"""For each known version of Landlock, a bit above all access rights of the version.
 
-Later versions are treated like the last known version.
+Later versions of Landlock are treated like the last known version.
 """
 
 
@@ -68,9 +68,9 @@ def why_no_landlock() -> str:
 
 
 def restrict(rules: Iterable[tuple[str, Access]]) -> None:
-    """Restricts this thread to the existing paths of the rules, without network and foreign signals.
+    """Restricts this thread to the existing paths in `rules`, without network and signals to other processes.
 
-    The thread must have given up new privileges before.
+    The thread must have set `no_new_privs` before.
 
     Raises:
       OSError: The kernel refuses the call.
@@ -85,7 +85,7 @@ def restrict(rules: Iterable[tuple[str, Access]]) -> None:
     )
     ruleset = _call(
         _CREATE_RULESET, attributes, len(attributes), 0
-    )  # old kernels take zeros behind theirs
+    )  # old kernels accept zeros after the fields that they know
     try:
         for path, access in rules:
             _add(ruleset, path, access & handled)

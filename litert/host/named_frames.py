@@ -1,7 +1,4 @@
-"""Names stack frames after the objects that they work on.
-
-`faulthandler` shows the name in the stack of a crash.
-"""
+"""Puts names of objects into stack frames, so that `faulthandler` shows the names in a crash's stack trace."""
 
 from __future__ import annotations
 
@@ -12,11 +9,11 @@ from typing import Any, TypeVar
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 _MOST = 400
-"""Largest length of a name in characters; `faulthandler` cuts names with more than 500."""
+"""Maximum length of a name, in characters; `faulthandler` truncates names with more than 500 characters."""
 
 
 def name_frames(method: _Method, name: str) -> _Method:
-    """Returns a bound method whose frames carry `name` behind their own name; a call costs the same as before.
+    """Returns a bound method whose stack frames have `name` after the method's name; calls are not slower.
 
     A callable that is not a Python method is returned unchanged.
     """

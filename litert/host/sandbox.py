@@ -1,10 +1,12 @@
-"""A sandbox for a child process with untrusted native code: a kernel's compiler, a device, a vendor.
+"""A sandbox for a child process that runs untrusted native code: a kernel compiler, a device or a vendor.
 
-The child may read the given files and those that Python and system libraries need. It has no network, cannot reach
-other processes, and can start only the given programs. The sandbox protects the contents of files; the existence
-of files stays visible. Linux does it: Landlock restricts files, a system call filter (seccomp) everything else.
+The child may read the given files, and the files that Python and system libraries need. The child has no network,
+cannot access other processes, and can start only the given programs. The sandbox protects the contents of files,
+but the child can see whether a file exists. The sandbox uses Landlock to restrict files, and a system call filter
+(seccomp) to restrict everything else.
 
-The sandbox restricts only threads that start later: enter it before NumPy and drivers are imported.
+The sandbox restricts only threads that start after it was entered, so enter it before NumPy and drivers are
+imported.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from litert.core.status import Status
 from litert.core.suggestion import did_you_mean
 
 VARIABLE = "LITERT_NPU_SANDBOX"
-"""`require`, `try` or `off`: the behaviour on a system without sandbox support."""
+"""Environment variable that sets the sandbox mode: `require`, `try` or `off`."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -36,14 +38,14 @@ _SYSTEM = (
     "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/filesystems", "/proc/sys",
     "/sys/devices/system", "/sys/fs/cgroup", "/sys/kernel/mm",
 )  # fmt: skip
-"""Files that system libraries read, and files with the number of cores and the size of memory."""
+"""Files that system libraries read, and files that contain the number of cores and the size of memory."""
 
 _DEVICES = ("/dev/null", "/dev/random", "/dev/urandom")
 _VARIABLES = (
     "GLIBC_TUNABLES", "HOME", "KMP_", "LANG", "LC_", "LD_", "LITERT_NPU_", "MALLOC_", "OMP_", "OPENBLAS_", "PATH",
     "PYTHON", "TBB_", "TEMP", "TMP", "TZ", "XDG_CACHE_HOME",
 )  # fmt: skip
-"""Prefixes of the environment variables that a child sees; others may contain secrets, such as tokens."""
+"""Prefixes of the environment variables that a child can see; other variables may contain secrets."""
 
 DRIVER_VARIABLES = ("CL_", "CUDA_", "GPU_", "HIP_", "OCL_", "OPENCL_", "POCL_", "ROCR_", "ZE_")
 """Prefixes of the environment variables that device drivers read."""
@@ -53,7 +55,7 @@ _INTERPRETER_HEADER = 3
 
 
 class SandboxMode(Enum):
-    """Behaviour on systems without sandbox support, or no sandbox at all."""
+    """Whether a child runs in a sandbox, and what happens if the system has no sandbox support."""
 
     REQUIRE = "require"
     TRY = "try"
@@ -62,16 +64,18 @@ class SandboxMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """The access of a child, in addition to Python and system libraries; missing paths are ignored.
+    """The access rights of a child, in addition to Python and system libraries.
+
+    Paths that do not exist are ignored.
 
     Attributes:
       readable: Files and folders that the child may read.
       listed: Folders whose file and folder names the child may list, at any depth.
       writable: Folders in which the child may create, change and remove files.
-      programs: Paths of programs that the child may start, in the same sandbox.
+      programs: Paths of programs that the child may start; these programs run in the same sandbox.
       devices: Device files that the child may read, write and control.
-      variables: Prefixes of further environment variables that the child sees.
-      mode: Behaviour on a system without sandbox support.
+      variables: Prefixes of further environment variables that the child can see.
+      mode: What to do if the system has no sandbox support.
     """
 
     readable: Sequence[str] = ()
@@ -83,15 +87,15 @@ class Sandbox:
     mode: SandboxMode = SandboxMode.TRY
 
     def with_writable(self, folder: str) -> Sandbox:
-        """Returns a copy with one more writable folder."""
+        """Returns a copy of the sandbox with one more writable folder."""
         return replace(self, writable=(*self.writable, folder))
 
     def to_json(self) -> str:
-        """Converts the sandbox to data for the child's `enter`."""
+        """Converts the sandbox to data for `enter` in the child."""
         return json.dumps({**asdict(self), "mode": self.mode.value})
 
     def environment(self) -> Mapping[str, str]:
-        """Selects this process's environment variables that the child sees."""
+        """Returns the environment variables of this process that the child can see."""
         shown = (*_VARIABLES, *self.variables)
         return {name: value for name, value in os.environ.items() if name.startswith(shown)}
 
@@ -101,16 +105,16 @@ _is_entered = False
 
 
 def chosen_mode() -> SandboxMode:
-    """Reads the mode from the environment variable; `try` by default.
+    """Reads the sandbox mode from the environment variable; the default is `try`.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the variable has another value.
+      LiteRtError: INVALID_ARGUMENT, if the variable is not a sandbox mode.
     """
     return parse_mode(os.environ.get(VARIABLE) or SandboxMode.TRY.value, f"variable {VARIABLE}")
 
 
 def parse_mode(text: str, where: str) -> SandboxMode:
-    """Finds a mode by name; raises INVALID_ARGUMENT for another name."""
+    """Returns the sandbox mode with this name; raises INVALID_ARGUMENT if the name is unknown."""
     try:
         return SandboxMode(text)
     except ValueError:
@@ -121,7 +125,7 @@ def parse_mode(text: str, where: str) -> SandboxMode:
 
 
 def why_missing() -> str:
-    """Says why this system has no sandbox support; "" if it has."""
+    """Returns the reason why this system has no sandbox support; "" if it has sandbox support."""
     if not sys.platform.startswith("linux"):
         return "it is not Linux"
     from litert.host.landlock import (
@@ -133,12 +137,14 @@ def why_missing() -> str:
 
 
 def usable(sandbox: Sandbox | None, subject: str) -> Sandbox | None:
-    """Runs in the parent: decides on the sandbox for a child; None to run without a sandbox.
+    """Returns the sandbox for a child process, or None to run the child without a sandbox.
+
+    Runs in the parent process.
 
     Warns once per process if the system has no sandbox support.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if a sandbox is required but not supported.
+      LiteRtError: UNSUPPORTED, if a sandbox is required, but the system has no sandbox support.
     """
     global _has_warned
     if sandbox is None or sandbox.mode is SandboxMode.OFF:
@@ -150,12 +156,13 @@ def usable(sandbox: Sandbox | None, subject: str) -> Sandbox | None:
         raise LiteRtError(
             Status.UNSUPPORTED,
             f"{subject} must run in a sandbox, but this system has none: {missing}",
-            hint=f"{VARIABLE}=try, or --sandbox=try, runs it with your privileges, for files that you trust.",
+            hint=f"For files that you trust, {VARIABLE}=try or --sandbox=try runs the code with your privileges.",
         )
     if not _has_warned:
         _has_warned = True
         _LOG.warning(
-            "%s and other native code run without a sandbox, since this system has none (%s): they can read and "
+            "%s and other native code run without a sandbox, since this system has none (%s): "
+            "they can read and "
             "write your files, and use the network",
             subject[:1].upper() + subject[1:],
             missing,
@@ -164,7 +171,7 @@ def usable(sandbox: Sandbox | None, subject: str) -> Sandbox | None:
 
 
 def enter(text: str) -> None:
-    """Runs in the child: enters a sandbox that is given as JSON, which cannot be left again.
+    """Enters a sandbox, given as JSON, that cannot be left again. Runs in the child process.
 
     Raises:
       OSError: The kernel refuses the sandbox.
@@ -176,7 +183,7 @@ def enter(text: str) -> None:
     from litert.host.landlock import READ, USE_DEVICE, WRITE, Access, restrict
     from litert.host.seccomp import deny_calls
 
-    sandbox = Sandbox(**json.loads(text))  # its mode is a text, and has been obeyed
+    sandbox = Sandbox(**json.loads(text))  # the mode is a text here, and is not needed any more
     rules = [(path, READ) for path in (*_SYSTEM, *_python_folders(), *sandbox.readable)]
     rules += [(path, Access.READ_DIR) for path in sandbox.listed]
     rules += [(path, WRITE) for path in sandbox.writable]
@@ -199,8 +206,8 @@ def is_sandboxed() -> bool:
 
 
 def find_programs(names: Sequence[str]) -> Sequence[str]:
-    """Finds the paths of existing programs in `PATH`."""
-    from shutil import which  # here: most processes look for none
+    """Returns the paths of those programs that exist in the folders of `PATH`."""
+    from shutil import which  # imported here: most processes search for no programs
 
     return [path for name in names if (path := which(name))]
 

@@ -1,8 +1,8 @@
-"""A filter of system calls for this process and its children, for calls that Landlock does not restrict.
+"""A system call filter for this process and its child processes, for calls that Landlock does not restrict.
 
-The filter lists denied calls instead of allowed calls: native code may use its own memory and
-threads freely, and files that Landlock lets it open. A denied call fails with EPERM; a call newer
-than the list fails as if it did not exist.
+The filter has a list of denied calls instead of allowed calls, because native code may freely use its own memory
+and threads, and the files that Landlock allows. A denied call fails with EPERM. A call that is newer than this
+module's list fails as if the kernel did not have it.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ settimeofday 164 170, clock_settime 227 112, adjtimex 159 171, clock_adjtime 305
 sethostname 170 161, setdomainname 171 162, iopl 172 -, ioperm 173 -, modify_ldt 154 -
 quotactl 179 60, quotactl_fd 443 443, lookup_dcookie 212 18, migrate_pages 256 238, move_pages 279 239
 """
-"""Denied calls, each with its numbers on x86-64 and aarch64.
+"""Denied system calls, each with its numbers on x86-64 and aarch64.
 
-Network, other processes, signals and sessions, priorities, limits and memory that they do not
-count, mounts, keys, the kernel's own programs, other processes' files, owners, modes and attributes
-of files, System V's shared memory, the machine. Landlock denies `truncate` only since Linux 6.2. A
-datagram socket of a pair can send to any path.
+The calls concern the network; other processes, signals and sessions; priorities, limits, and memory outside the
+limits; mounts; keys; programs in the kernel; files of other processes; owners, modes and attributes of files;
+System V shared memory; and the machine. `truncate` is denied here, since Landlock restricts it only since Linux
+6.2. `socketpair` is denied, since a datagram socket of a pair can send to any path.
 """
 
 _STARTING = "fork 57 -, vfork 58 -, execve 59 221, execveat 322 281"
 _DISGUISED = "execveat 322 281"
-"""Ways to start a program that lies in no directory, which Landlock does not restrict."""
+"""Calls that start a program without a path, which Landlock does not restrict."""
 
 _NEWEST = 451
 _MACHINES = {"x86_64": (0, 0xC000003E), "amd64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-"""Column of a machine in the list, and the kernel's number of the machine."""
+"""Column of each machine type in the list of calls, and the kernel's number for the machine type."""
 
 _CLONE, _CLONE3, _OPENAT2 = (56, 220), (435, 435), (437, 437)
 _KILL, _TGKILL, _PRLIMIT = (62, 129), (234, 131), (302, 261)
@@ -68,9 +68,9 @@ _OPEN, _OPENAT, _MMAP, _FCNTL, _IOCTL = (2, _NO_CALL), (257, 56), (9, 222), (72,
 _DENIED_BITS = (
     (_OPEN, 1, 0x203, 0x200),  # O_RDONLY | O_TRUNC, which Landlock sees since Linux 6.2
     (_OPENAT, 2, 0x203, 0x200),
-    (_MMAP, 3, 0x21, 0x21),  # MAP_SHARED | MAP_ANONYMOUS: no limit of data counts it
+    (_MMAP, 3, 0x21, 0x21),  # MAP_SHARED | MAP_ANONYMOUS: not counted by the data limit
     (_MMAP, 3, 0x100, 0x100),  # MAP_GROWSDOWN: same
-    (_FCNTL, 1, 0xFFFFFFFF, 8),  # F_SETOWN: chooses the receiver of a file's signals
+    (_FCNTL, 1, 0xFFFFFFFF, 8),  # F_SETOWN: sets the process that receives a file's signals
     (_FCNTL, 1, 0xFFFFFFFF, 15),  # F_SETOWN_EX
     (_FCNTL, 1, 0xFFFFFFFF, 1024),  # F_SETLEASE: makes others wait when they open the file
     (_IOCTL, 1, 0xFFFFFFFF, 0x40086602),  # FS_IOC_SETFLAGS: needs only a readable file
@@ -78,11 +78,11 @@ _DENIED_BITS = (
     (_IOCTL, 1, 0xFFFFFFFF, 0x8901),  # FIOSETOWN
     (_IOCTL, 1, 0xFFFFFFFF, 0x8902),  # SIOCSPGRP
 )
-"""Calls that are denied if some bits of an argument have a value: call number, argument, bits, value."""
+"""Calls that are denied if certain bits of an argument have a value: call number, argument, bits, value."""
 
 _LOAD, _IS, _EXCEEDS, _HAS_BITS, _AND, _RETURN = 0x20, 0x15, 0x25, 0x45, 0x54, 0x06
 _NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16
-"""Offsets in the data that the kernel passes to a filter."""
+"""Offsets of fields in the data that the kernel passes to a filter."""
 
 _ALLOW, _ERROR, _KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x80000000
 _SET_FILTER, _ACTION_AVAILABLE, _ALL_THREADS = 1, 2, 1
@@ -98,9 +98,9 @@ class _Step(NamedTuple):
 
 
 def why_no_filter() -> str:
-    """Returns the reason why this system has no such filters; "" if it has filters."""
+    """Returns the reason why this system has no system call filters; "" if it has them."""
     if platform.machine() not in _MACHINES or sys.maxsize < 1 << 32:
-        return f"there is no filter of system calls for {platform.machine()}"
+        return f"there is no system call filter for {platform.machine()}"
     action = ctypes.c_uint32(_ERROR)
     if _seccomp(_ACTION_AVAILABLE, 0, ctypes.byref(action)):
         return f"no seccomp: {os.strerror(ctypes.get_errno()).lower()}"
@@ -108,10 +108,10 @@ def why_no_filter() -> str:
 
 
 def deny_calls(*, may_start_programs: bool) -> None:
-    """Permanently denies calls that compilers and kernels do not need, in all threads.
+    """Permanently denies, in all threads, system calls that compilers and kernels do not need.
 
     Args:
-      may_start_programs: Whether the process may fork and execute programs.
+      may_start_programs: Whether the process may still fork and execute programs.
 
     Raises:
       OSError: The kernel refuses the filter.
@@ -126,7 +126,9 @@ def deny_calls(*, may_start_programs: bool) -> None:
 
 
 def install(errors: Sequence[tuple[int, int]], checks: Sequence[_Step] = ()) -> None:
-    """Makes calls with some numbers fail with an error; `checks` are filter steps that look at arguments first.
+    """Makes system calls with the given numbers fail.
+
+    `checks` are filter steps that run first and check arguments.
 
     Raises:
       OSError: The kernel refuses the filter.
@@ -146,7 +148,7 @@ def install(errors: Sequence[tuple[int, int]], checks: Sequence[_Step] = ()) -> 
     buffer = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("@HP", len(steps), ctypes.addressof(buffer))
     if _seccomp(_SET_FILTER, _ALL_THREADS, program):
-        raise OSError(ctypes.get_errno(), "the kernel refuses the filter of system calls")
+        raise OSError(ctypes.get_errno(), "the kernel refuses the system call filter")
 
 
 def _argument_checks(column: int, may_start_programs: bool) -> list[_Step]:

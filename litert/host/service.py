@@ -1,12 +1,11 @@
-"""A child process that answers many calls one after another, for untrusted native code.
+"""A child process for untrusted native code, which handles many calls one after another.
 
-The child may crash, hang or end in any call: that call fails with an error that names the running
-native function, and all later calls fail, too. Both processes share an unnamed file for data that
-are too large for a pipe; the file vanishes with the processes. The child ends whenever this process
-ends, for any reason.
+If the child crashes, hangs or ends in a call, the call fails with an error that contains the name of the running
+native function. All later calls fail, too. Both processes share an unnamed file for data too large for a pipe. The
+file is deleted when the processes end. When this process ends, for whatever reason, the child ends, too.
 
-A frequent call can be rung: the host writes one number into a shared memory page, and signals an
-eventfd. A ring takes a fifth of the time of a call through the pipe.
+For frequent calls, the host can ring the child: the host writes a number to a shared memory page, and signals an
+  eventfd. Ringing the child takes a fifth of the time of a call through the pipe.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ from litert.host.sandbox import Sandbox
 from litert.host.serving import NUMBER_WORD, PAGE_SIZE
 
 Answer = Callable[[str, Any], object]
-"""Function that answers the child's questions during a call: JSON in, JSON out."""
+"""Function that handles the child's requests during a call, and returns the reply: JSON in, JSON out."""
 
 _FIRST_SHARED = 3
-"""File descriptors below this number are the child's standard streams, even if this process has closed its own."""
+"""Number of the first file descriptor after the child's standard streams, also if this process has none."""
 
 _logger = logging.getLogger(__name__)
 
@@ -46,12 +45,14 @@ def _as_it_is(answer: Any) -> Any:
 
 
 class Service:
-    """A running child; a context manager that ends the child.
+    """A running child process.
+
+    Used as a context manager, the service ends the child at the end of the `with` block.
 
     Attributes:
       subject: Name of the child for messages.
       fd: Descriptor of the shared file, which both processes read and write.
-      words: Content of the shared memory page, as unsigned 32-bit numbers.
+      words: Words of the shared memory page, as unsigned 32-bit numbers.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class Service:
         describe: Callable[[str], str] | None = None,
         watch: Watch | None = None,
     ) -> None:
-        """Starts the child without waiting for it.
+        """Starts the child without waiting until it is ready.
 
         Args:
           target: Function as `package.module:function`, which gets the shared file's descriptor and
@@ -78,16 +79,16 @@ class Service:
           timeout_s: Time limit for each call, in seconds.
           subject: Name of the child for messages: "the compiler plugin libX.so".
           where: Text for the field `where` of errors.
-          sandbox: Rights of the child; None for the rights of this process.
-          enters_later: Whether the child enters the sandbox by `enter_sandbox`, after it has found
-            out which rights it needs.
+          sandbox: Access rights of the child; None for all rights of this process.
+          enters_later: Whether the child itself calls `enter_sandbox`, after it has determined which access rights
+            it needs.
           temporary_folder: Directory for the child's temporary files; "" for this process's
             directory.
           shared: Descriptors of open files that the child inherits under the same numbers.
-          memory_bytes: Limit of the child's data in memory, in bytes; 0 for no limit.
-          answer: Function that answers the child's questions.
+          memory_bytes: Maximum size of the child's data in memory, in bytes; 0 for no limit.
+          answer: Function that handles the child's requests.
           describe: Function that returns more details about the child's activity when a call fails.
-          watch: Function that limits the time of the child's activity in a call.
+          watch: Function that returns the time limit for the child's current activity within a call.
         """
         self.subject = subject
         self._timeout_s = timeout_s
@@ -134,7 +135,7 @@ class Service:
         self._finalizer = weakref.finalize(self, _clean_up, self._owner, self._child, kept)
 
     def begin(self, call: str, argument: object = None) -> None:
-        """Starts the child's first call, which must be short; `ask` with the same arguments returns the answer."""
+        """Starts the child's first call, which must be short. `ask` with the same arguments returns the reply."""
         self._begun = call, argument
         self._child.send(self._request(call, argument, self._timeout_s))
 
@@ -145,19 +146,18 @@ class Service:
         timeout_s: float = 0,
         read: Callable[[Any], Any] = _as_it_is,
     ) -> Any:
-        """Calls a function in the child and returns the answer.
+        """Calls a function in the child and returns the reply.
 
         Args:
           call: Name of the call.
           argument: Argument of the call.
-          timeout_s: Time limit for this call, in seconds; 0 for the limit of all calls.
-          read: Function that converts the answer; an exception from this function means that the
-            answer is invalid.
+          timeout_s: Time limit for this call, in seconds; 0 for the common limit of all calls.
+          read: Function that converts the reply; if this function raises an exception, the reply is invalid.
 
         Raises:
-          ChildEndedError: RUNTIME_FAILURE or TIMEOUT_EXPIRED, if the child failed in this call or
-            in an earlier call.
-          LiteRtError: Error that the call raised, with the output that the child printed meanwhile.
+          ChildEndedError: RUNTIME_FAILURE or TIMEOUT_EXPIRED, if the child crashed or took too long in this call
+            or in an earlier call.
+          LiteRtError: The error that the call raised, with the output that the child printed during the call.
         """
         with self._lock:
             self._check_alive()
@@ -166,9 +166,11 @@ class Service:
             return self._guarded(lambda: read(self._ask(call, argument, timeout_s)))
 
     def ring(self, call: str, number: int, timeout_s: float) -> None:
-        """Makes a call in the child with a number as the only argument, and no answer; raises the errors of `ask`.
+        """Rings the child: makes a call with a number as the only argument and without a reply.
 
-        The child has one function for rings, `ring`; `call` is a name for messages.
+        Raises the same errors as `ask`.
+
+        In the child, the handler `ring` is called; `call` is the name of the call in messages.
         """
         with self._lock:
             self._check_alive()
@@ -178,11 +180,14 @@ class Service:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the child accepts calls; if the child has ended meanwhile, the next call reports the end."""
+        """Whether the child accepts calls.
+
+        If the child has ended in the meantime, the next call reports the end.
+        """
         return self._end_error is None and self._finalizer.alive
 
     def close(self) -> None:
-        """Lets the child end, and kills a child that does not end."""
+        """Asks the child to end, and kills the child if it does not end."""
         with self._lock:
             if self._end_error is None:
                 self._end_error = ChildEndedError(
@@ -220,8 +225,8 @@ class Service:
             raise
         except LiteRtError:  # the child works as before
             raise
-        except Exception as error:  # of a message, which a child that was taken over may have made
-            self._end_error = self._child.error(f"sent an invalid answer: {error}")
+        except Exception as error:  # an error in a message, which may come from a compromised child
+            self._end_error = self._child.error(f"sent an invalid reply: {error}")
             self._finalizer()
             raise self._end_error from error
         except BaseException:  # Ctrl-C: the state of the child is unknown
@@ -296,7 +301,7 @@ class Service:
         try:
             raise_error(message)
         except LiteRtError as error:
-            if not said or error.status is Status.UNSUPPORTED:  # a refusal is an answer
+            if not said or error.status is Status.UNSUPPORTED:  # an error is a reply, too
                 raise
             what = f"{error.what}; it printed:\n{said}"
             raise LiteRtError(error.status, what, error.where, error.hint) from None
@@ -340,7 +345,7 @@ class _Running:
 
 
 def seal_size(fd: int) -> None:
-    """Fixes the size of an in-memory file that a child shares, so that the child cannot change the size."""
+    """Seals the size of an in-memory file that a child shares, so that the child cannot change the size."""
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
 
 

@@ -1,4 +1,4 @@
-"""The child's side of a service: answers calls, records which native function runs, and ends with its parent."""
+"""The child's side of a service: handles calls, records which native function runs, and ends with its parent."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from litert.host.child_side import (
 from litert.host.sandbox import Sandbox, enter
 
 PAGE_SIZE = 4096
-"""Size of the shared memory page in bytes, which holds the name of the running native function, then numbers."""
+"""Size in bytes of the shared memory page, which contains the running native function's name, then numbers."""
 
 NUMBER_WORD = 64
-"""Index of the word in the shared page that holds the number of a rung call."""
+"""Index of the word in the shared page to which the host writes the number when it rings the child."""
 
 CALL_WORD, RUN_WORD = 66, 67
-"""Indices of the words where the child writes the current NPU call, 0 for none, and the number of its run."""
+"""Indices of the words to which the child writes the current NPU call (0 for none) and the number of its run."""
 
 OP_WORD = 68
-"""Index of the word where the child may write the current CPU op."""
+"""Index of the word to which the child may write the number of the current CPU op."""
 
 TASK_WORD = 80
-"""Index of the word where the child may write the current task; devices require alignment."""
+"""Index of the word to which the child may write the current task's number; devices require alignment."""
 
 RING = "ring"
-"""Name of the handler for rings, which gets the number."""
+"""Name of the handler that is called with the number when the host rings the child."""
 
 Handlers: TypeAlias = Mapping[str, Callable[[Any], object]]
-"""Functions that answer calls in the child, by the call's name: JSON in, JSON out."""
+"""Functions that handle calls in the child, by the call's name: JSON in, JSON out."""
 
 _MOST_LETTERS = 4 * NUMBER_WORD - 1
 _EXIT_S = 1
@@ -61,7 +61,7 @@ _server: _Server | None = None
 
 
 def serve(target: str, settings: str) -> None:
-    """Runs in the child: reads a line for each call, and writes a line for each answer."""
+    """Runs in the child: reads a line for each call, and writes a line for each reply."""
     global _server
     given = json.loads(settings)
     gc.set_threshold(100_000)  # imports and models make many objects, but no garbage
@@ -81,42 +81,44 @@ def serve(target: str, settings: str) -> None:
 
 @contextmanager
 def native_call(name: str) -> Iterator[None]:
-    """Measures a native function of a plugin.
+    """Measures the time of a native function of a plugin.
 
-    A child also records the function's name, in case the child crashes in the function.
+    A child process also records the function's name, in case the function crashes.
     """
     with span(SpanKind.PLUGIN, name), at_work(name):
         yield
 
 
 def at_work(name: str) -> AbstractContextManager[None]:
-    """Records in the child which function the block runs, in case the child crashes.
+    """In a child process, records which function the `with` block runs, in case the function crashes.
 
-    The block does nothing special in other processes.
+    In other processes, the context manager does nothing.
     """
     return _NO_WORK if _server is None else _server.at_work(name)
 
 
 def ask_host(question: str, argument: object) -> Any:
-    """Asks the host a question from within a call in the child.
+    """Sends a request to the host during a call in the child, and returns the reply.
 
     Raises:
-      LiteRtError: Error that the host's answer raised.
+      LiteRtError: The error in the host's reply.
     """
     assert _server is not None
     return _server.ask(question, argument)
 
 
 def has_host() -> bool:
-    """Returns whether this process answers calls of a host, and the host answers `ask_host` during the calls."""
+    """Returns whether this process handles calls of a host, so that `ask_host` can be used during calls."""
     return _server is not None and _server.has_answers
 
 
 def enter_sandbox(sandbox: Sandbox) -> None:
-    """Enters a sandbox in the child before untrusted data are read; the sandbox holds for all later threads.
+    """Enters a sandbox in the child before untrusted data are read.
+
+    The sandbox restricts all threads that start later.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if other threads already run, which would stay unrestricted.
+      LiteRtError: UNSUPPORTED, if other threads already run, since they would stay unrestricted.
       OSError: The kernel refuses a call.
     """
     assert _server is not None
@@ -124,14 +126,14 @@ def enter_sandbox(sandbox: Sandbox) -> None:
         raise LiteRtError(
             Status.UNSUPPORTED,
             "other threads already run before the sandbox is entered",
-            hint="Import modules that start threads inside functions, or run without a sandbox.",
+            hint="Import modules that start threads only inside functions, or run without a sandbox.",
         )
     enter(sandbox.to_json())
     _server.watch_parent()
 
 
 def shared_words() -> memoryview[int]:
-    """Returns the words of the shared memory page, in the child."""
+    """Returns the words of the shared memory page; for use in the child."""
     assert _server is not None
     return memoryview(_server.page).cast("I")
 

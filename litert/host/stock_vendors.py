@@ -10,7 +10,7 @@ from litert.core.vendor_names import plain_name
 
 
 def stock_vendor_folder(vendor: str, kind: Literal["compiler", "dispatch"]) -> str:
-    """Returns the directory with a vendor's libraries, by any of the vendor's names; "" if there is none."""
+    """Returns the directory with the libraries of a vendor, given by any of its names; "" if there is none."""
     folders = stock_vendor_folders(kind)
     return next((f for name, f in folders.items() if plain_name(name) == plain_name(vendor)), "")
 
@@ -18,7 +18,7 @@ def stock_vendor_folder(vendor: str, kind: Literal["compiler", "dispatch"]) -> s
 def stock_vendor_folders(kind: Literal["compiler", "dispatch"]) -> Mapping[str, str]:
     """Returns the directories with libraries of a kind, by vendor name: `intel_openvino`.
 
-    The search imports nothing.
+    The search does not import any package.
     """
     from importlib.util import find_spec
 

@@ -1,6 +1,6 @@
 """Finds this user's own directories.
 
-They lie below the directory in an environment variable, or at the system's usual place.
+The directories are below the directory in an environment variable, or at the usual location of the system.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import os
 
 
 def user_folder(kind: str, variable: str) -> str:
-    """Returns the directory for files of a kind, `data` or `cache`, as an absolute path.
+    """Returns the user's directory for files of a kind (`data` or `cache`), as an absolute path.
 
     The directory may not exist yet.
 
-    An environment variable may name the directory, where `~` is the user's home.
+    An environment variable may give the directory; `~` in it stands for the user's home directory.
 
     Raises:
-      FileNotFoundError: This user has no such directory.
+      FileNotFoundError: The user's home directory is unknown.
     """
     parent = os.path.expanduser(os.environ.get(variable, ""))
     if not parent:

@@ -1,9 +1,9 @@
-"""The user's own secret key: a valid seal proves that this user made the data, wherever the file has been since.
+"""The user's secret key: a seal made with this key proves that the user made the data.
 
-The key has 32 random bytes in `litert-npu/key` below the user's data directory, or below
-`LITERT_NPU_DATA_DIR`: a file with mode 0600 in a directory with mode 0700, made on first use.
-Symbolic links, other users' files, and files that other users can read or write are refused. Each
-seal depends on its purpose, so that a seal for another purpose is invalid.
+The key consists of 32 random bytes, and is stored in `litert-npu/key` below the user's data directory or below
+`LITERT_NPU_DATA_DIR`. The key's file (mode 0600) and its directory (mode 0700) are created at the first use.
+Symbolic links, other users' files, and files that other users can read or write are refused. Each seal depends on
+its purpose, so that a seal made for another purpose is invalid.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _SIZE = 32
 
 
 def seal(purpose: str, *parts: bytes | memoryview) -> bytes:
-    """Returns a 32-byte seal of a purpose and bytes, which requires the user's key.
+    """Returns a 32-byte seal for a purpose and bytes, made with the user's key.
 
-    Makes the key if there is none.
+    Creates the key if the user has none.
 
     Raises:
-      OSError: There is no place for a key, or other users have access to the key.
+      OSError: The key cannot be stored, or other users have access to the key.
     """
     import hmac  # imported here, because it loads OpenSSL
 
@@ -38,17 +38,17 @@ def seal(purpose: str, *parts: bytes | memoryview) -> bytes:
 
 
 def framed(*parts: bytes | memoryview) -> Iterator[bytes | memoryview]:
-    """Joins parts with their sizes, so that different parts never give the same bytes."""
+    """Joins parts together with their sizes, so that different lists of parts never give the same bytes."""
     for part in parts:
         yield memoryview(part).nbytes.to_bytes(8, "little")
         yield part
 
 
 def user_key() -> bytes:
-    """Returns the key, and makes the key if there is none.
+    """Returns the user's key, and creates the key if the user has none.
 
     Raises:
-      OSError: Same as `seal`.
+      OSError: The key cannot be stored, or other users have access to the key.
     """
     folder = os.path.join(user_folder("data", "LITERT_NPU_DATA_DIR"), _NAME)
     with suppress(FileNotFoundError):
@@ -71,7 +71,9 @@ def _read(folder: str) -> bytes:
     finally:
         os.close(fd)
     if len(key) != _SIZE:
-        raise OSError(errno.EINVAL, f"{len(key)} bytes are not a key; remove the file", path)
+        raise OSError(
+            errno.EINVAL, f"the key must not have {len(key)} bytes; remove the file", path
+        )
     return key
 
 
@@ -92,4 +94,6 @@ def _make(folder: str) -> None:
 
 def _check_own(found: os.stat_result, is_kind: Callable[[int], bool], path: str) -> None:
     if not is_kind(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        raise PermissionError(errno.EPERM, "a link, or accessible to other users", path)
+        raise PermissionError(
+            errno.EPERM, "the file is a link, or other users have access to it", path
+        )

@@ -1,4 +1,4 @@
-"""Calls a vendor's code: errors from the call name the vendor and the call."""
+"""Calls a vendor's code, so that errors from the call contain the vendor's name and the call's name."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from litert.core.status import Status
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ENDING = (KeyboardInterrupt, SystemExit)
-"""Exceptions that a signal handler may raise anywhere, which are not the vendor's fault."""
+"""Exceptions that a signal handler may raise at any point, so that they are not the vendor's fault."""
 
 _PACKAGES = ("litert", "compiler_plugin", "dispatch", "tools", "litert_npu_tools")
 _HOST = tuple(os.path.join(_ROOT, package, "") for package in _PACKAGES)
-"""Directories of the host's own code.
+"""Directories that contain the host's own code.
 
-A vendor's error comes from another file, or from code that this file called.
+A vendor's error comes from a file outside these directories, or from code that such a file called.
 """
 
 
@@ -26,16 +26,19 @@ def is_foreign(path: str) -> bool:
 
 
 class VendorCall:
-    """A context manager around one call of a vendor's function.
+    """A context manager that is used around one call of a vendor's function.
 
     A `LiteRtError` keeps its status; any other exception becomes a `LiteRtError`, with the vendor's
-    file and line. Only KeyboardInterrupt passes: the user may press Ctrl-C at any time.
+    file and line. Only KeyboardInterrupt is not converted, since the user may press Ctrl-C at any time.
     """
 
     __slots__ = ("_call", "_status", "_vendor")
 
     def __init__(self, vendor: str, call: str, status: Status = Status.RUNTIME_FAILURE) -> None:
-        """Names the call; `status` is for exceptions that are not `LiteRtError`, or that have the status OK."""
+        """Stores the name of the call.
+
+        `status` is used for exceptions that are not a `LiteRtError`, or that have the status OK.
+        """
         self._vendor = vendor
         self._call = call
         self._status = status
@@ -58,7 +61,7 @@ class VendorCall:
             raise self.wrap(error) from error
 
     def wrap(self, error: BaseException) -> LiteRtError:
-        """Makes the error for an exception of the call, in this thread or another thread."""
+        """Returns the error for an exception that the call raised, in this thread or in another thread."""
         if isinstance(error, LiteRtError):
             known = ("", f"vendor '{self._vendor}'", self.where)
             where = self.where if error.where in known else f"{self.where}: {error.where}"

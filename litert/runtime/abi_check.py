@@ -1,4 +1,4 @@
-"""Checks once in a process, with a tiny model, that stock LiteRT's structs have the layout of `tflite_abi`."""
+"""Checks, once per process and with a tiny model, that stock LiteRT's structs have the layout of `tflite_abi`."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from litert.runtime.timing_code import EventLog, OperatorEvent, Profiler
 TINY_MODEL = os.path.join(os.path.dirname(__file__), "abi_check.tflite")
 """The model `z = x + y`, where y is an NPU call's result.
 
-The model is a file, because builder and writer take 10 ms to import.
+The model is stored as a file, because importing the modules that build and write models takes 10 ms.
 """
 
 _OPTIONS = b"some options"
 _SHAPE, _NEW_SHAPE = (1, 3), (2, 3)
-_NOT_TOLD = "this release of ai-edge-litert does not report operators"
+_NOT_TOLD = "this release of ai-edge-litert does not report the operators that XNNPACK runs"
 _lock = threading.Lock()
 _is_checked = False
 
 
 def check_abi() -> None:
-    """Runs a call through the installed interpreter, once in this process."""
+    """Runs an NPU call in the installed stock LiteRT interpreter, once in this process."""
     global _is_checked
     with _lock:
         if not _is_checked:
@@ -76,7 +76,7 @@ class _StaticKernel(_DoublingKernel):
 
 
 def check_profiler() -> None:
-    """Makes XNNPACK report its operator, once in this process.
+    """Checks, once in this process, that XNNPACK reports the operator that it runs.
 
     Raises:
       LiteRtError: UNSUPPORTED, if XNNPACK does not report the operator.
@@ -94,7 +94,7 @@ def _run_with_profiler() -> None:
     delegate = NpuDelegate(_StaticKernel)
     raw: Any = Interpreter(model_path=TINY_MODEL, experimental_delegates=[delegate])._interpreter
     (subgraph,) = delegate.subgraphs
-    # The field is another field that nothing has set, and must not be written
+    # A value here means that the struct has another layout, so the field must not be written
     if subgraph.profiler:
         raise LiteRtError(Status.UNSUPPORTED, _NOT_TOLD)
     subgraph.profiler = profiler.address
@@ -143,7 +143,7 @@ def _run_tiny_model() -> None:
         raise LiteRtError(
             Status.UNSUPPORTED_RUNTIME_VERSION,
             f"ai-edge-litert {ai_edge_litert.__version__} does not have the struct layout that "
-            f"this project knows: {cause}",
+            f"this project expects: {cause}",
             hint="Install a tested release: 2.1 to 2.3.",
         ) from cause
 

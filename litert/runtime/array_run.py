@@ -1,4 +1,4 @@
-"""Runs a signature on arrays, which are copied to buffers that stay bound and that drivers know already."""
+"""Runs a signature on arrays, which are copied to buffers that stay bound to the signature between runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 
 class ArrayRunner:
-    """Runs one signature on arrays, with buffers of its own."""
+    """Runs one signature on arrays, with buffers that are kept for the next run."""
 
     def __init__(self, model: LoadedModel, signature: SignatureRunner) -> None:
         self._model = model
@@ -34,7 +34,7 @@ class ArrayRunner:
             ]
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
-        """Runs the signature on arrays by name, or values that NumPy converts; returns new arrays by name."""
+        """Runs the signature on arrays by name, or on values that NumPy converts; returns new arrays by name."""
         signature = self._signature
         try:
             if inputs.keys() != self._names:
@@ -42,9 +42,10 @@ class ArrayRunner:
         except AttributeError:  # computed here, so that a successful run pays nothing
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{type(inputs).__name__} is not a mapping from names to arrays",
+                f"the inputs have type {type(inputs).__name__}, which is not a mapping from "
+                "names to arrays",
                 signature_text(signature.key),
-                f"Give {', '.join(a.name for a in signature.inputs)} by name.",
+                f"Give a mapping with the keys {', '.join(a.name for a in signature.inputs)}.",
             ) from None
         with self._model.hold():
             self._write_inputs([inputs[argument.name] for argument in signature.inputs])
@@ -111,13 +112,15 @@ class ArrayRunner:
                 return np.asarray(value, dtype)
             except (TypeError, ValueError, OverflowError) as error:
                 raise LiteRtError(
-                    Status.INVALID_ARGUMENT, f"cannot make an array of {dtype.name}: {error}", where
+                    Status.INVALID_ARGUMENT,
+                    f"cannot make an array of type {dtype.name}: {error}",
+                    where,
                 ) from None
         if value.dtype != dtype:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"the array has type {value.dtype}, but the model takes {dtype.name}",
                 where,
-                f"Convert it with array.astype({dtype.name!r}).",
+                f"Convert the array with array.astype({dtype.name!r}).",
             )
         return value

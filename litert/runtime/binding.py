@@ -1,4 +1,4 @@
-"""Places tensors of a signature in callers' buffers, or plans copies where that is not possible."""
+"""Places the tensors of a signature in the caller's buffers, or plans copies where this is not possible."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from litert.runtime.tflite_abi import Allocation
 
 
 class Binding:
-    """The memory of a signature's inputs and outputs, until the buffers change."""
+    """Binds the inputs and outputs of a signature to the caller's buffers, until the buffers change."""
 
     def __init__(
         self, subgraph: PlannedSubgraph, inputs: Sequence[int], outputs: Sequence[int]
     ) -> None:
-        """Starts without bindings; inputs and outputs are tensors of the subgraph."""
+        """Starts without bindings; `inputs` and `outputs` are tensors of the subgraph."""
         self._subgraph = subgraph
         self._tensors = subgraph.tensors
         self._inputs = inputs
@@ -34,19 +34,20 @@ class Binding:
 
     @property
     def is_current(self) -> bool:
-        """Returns whether the tensors still lie where `bind` has placed them."""
+        """Returns whether the tensors are still at the addresses at which `bind` placed them."""
         return self._tensors.tenant is self
 
     @property
     def has_copies_out(self) -> bool:
-        """Whether `copy_out` has something to copy."""
+        """Whether `copy_out` must copy an output."""
         return bool(self._copies_out)
 
     def bind(self, inputs: Sequence[TensorBuffer], outputs: Sequence[TensorBuffer | None]) -> None:
-        """Places tensors in buffers that have the right types and are large enough; the subgraph is planned.
+        """Places tensors in buffers that have the right types and are large enough.
 
-        An output without a buffer stays where the interpreter writes it, which is for dynamic
-        shapes.
+        The memory of the subgraph must be planned.
+
+        An output without a buffer stays in the interpreter's memory; callers use this for dynamic shapes.
         """
         self._take_over()
         self._copies_in.clear()
@@ -62,17 +63,17 @@ class Binding:
             self._use_own_memory(tensor)
 
     def copy_in(self) -> None:
-        """Copies inputs that lie where no kernel can read them, and fetches memory for the CPU from devices."""
+        """Copies inputs that no kernel can read in place, and makes device memory accessible to the CPU."""
         for tensor in self._shared:
             self._tensors.hold_memory(tensor)
         for source, destination in self._copies_in:
             ctypes.memmove(destination.address, source.address, destination.size)
 
     def copy_out(self) -> None:
-        """Copies outputs that the run did not write into their buffers.
+        """Copies those outputs that the run did not write directly into their buffers.
 
-        A delegate may hide an op whose output shape only the run knows. The interpreter then
-        allocates memory for the later outputs in the middle of the run.
+        If a delegate hides an op with an output shape known only at run time, the interpreter allocates memory for
+        later outputs during the run.
         """
         for tensor, buffer in self._copies_out:
             self._copy_out(tensor, buffer)

@@ -1,4 +1,4 @@
-"""Divides the time of an NPU call: the vendor's tasks, transfers and waits, and the host's part around them."""
+"""Divides the time of an NPU call into the vendor's tasks, transfers and waits, and the host's work."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from litert.runtime.op_timer import OpRun
 
 _DEVICE_S = (SpanKind.TASK, SpanKind.TRANSFER)
 _TOLD = (*_DEVICE_S, SpanKind.WAIT, SpanKind.HOST)
-"""A part of a call. While the device works, the host works or waits: that time counts as the device's."""
+"""A part of an NPU call.
+
+Time during which the device works counts as the device's time, even if the host works or waits in parallel.
+"""
 
 
 class CallPart(NamedTuple):
-    """duration_ns: Time that belongs to no other part of the call, in nanoseconds.
+    """duration_ns: Time of this part that belongs to no other part of the call, in nanoseconds.
 
     Attributes:
       task: The vendor's number of the task; -1 if the part is not a task.
@@ -28,16 +31,16 @@ class CallPart(NamedTuple):
 
 
 def call_parts(run: OpRun, function: str, spans: Sequence[Span]) -> Iterator[CallPart]:
-    """Divides a run of a function's call into parts.
+    """Divides one run of an NPU call into parts.
 
     Args:
-      run: Run of the op, as the interpreter measured it.
-      function: Name of the function in the byte code.
+      run: Time range of the call's op, as measured in the interpreter.
+      function: Name of the function in the byte code that the call runs.
       spans: Spans of the model's run, ordered by start.
 
     Returns:
-      The recorded parts; the rest of the vendor's `invoke`; and the runtime's own part around
-      `invoke`. The times of all parts add up to the time of the run.
+      The recorded parts, the rest of the vendor's `invoke`, and the runtime's own work around `invoke`. The times
+      of all parts add up to the time of the run.
     """
     start = bisect_left(spans, run.start_ns, key=_start_ns)
     inside = spans[start : bisect_right(spans, run.end_ns, key=_start_ns)]

@@ -25,7 +25,7 @@ from litert.runtime.timing_code import Profiler
 
 
 class Collection:
-    """The measurements of one model; callers hold the model's lock."""
+    """Collects the measurements of one model; callers must hold the model's lock."""
 
     def __init__(
         self,
@@ -41,14 +41,13 @@ class Collection:
         Args:
           kernels: NPU calls of the model.
           subgraphs: All subgraphs by their index in the file.
-          planned: Subgraphs that callers run.
-          profiler: Profiler that the model was loaded with.
-          detail_level: Level of detail, for vendors; from `OP_DETAIL_LEVEL` on, each op is
-            measured, too.
-          warm_up: Number of first runs that are not counted.
+          planned: Subgraphs that signatures run.
+          profiler: Profiler with which the model was loaded.
+          detail_level: Level of detail, passed to vendors; from `OP_DETAIL_LEVEL` on, each op is measured, too.
+          warm_up: Number of first runs that are not measured.
 
         Raises:
-          LiteRtError: Error of a vendor. After an error, no measurement is active.
+          LiteRtError: An error of a vendor. If an error is raised, no measurement is active.
         """
         self._kernels = kernels
         self._planned = planned
@@ -88,7 +87,7 @@ class Collection:
         """Ends the collection and returns the measurements.
 
         Raises:
-          LiteRtError: Error of a vendor. After an error, no measurement is active.
+          LiteRtError: An error of a vendor. If an error is raised, no measurement is active.
         """
         for planned in self._planned:
             planned.on_plan = None
@@ -118,9 +117,10 @@ class Collection:
             yield f"a run has too many ops to record: {self._timer.num_lost} op runs are missing"
         if self._rows.has_untold_parts:
             yield (
-                "the part of a delegate is one row: the delegate does not report its ops"
+                "all ops that a delegate runs form one row, since the delegate does not report "
+                "its ops"
                 if self._has_profiler
-                else "the part of XNNPACK is one row: Options.enable_profiling separates its ops"
+                else "all ops that XNNPACK runs form one row: Options.enable_profiling separates the ops"
             )
 
     def _start_timer(self, timer: OpTimer) -> None:
@@ -154,10 +154,7 @@ class Collection:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Pauses Python's garbage collection.
-
-    Measuring makes much garbage, and the time of a collection would count for a single row.
-    """
+    """Pauses Python's garbage collection, since its time would be added to a single row."""
     is_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,8 +1,8 @@
-"""Compiles a model when it is loaded, as stock LiteRT does, for the first vendor that takes one of its ops.
+"""Compiles a model when it is loaded, like stock LiteRT, for the first vendor that takes at least one op.
 
-Stock LiteRT passes the model to all plugins in turn. Here, a file is for one vendor, named in its
-stamp, so the first vendor that takes an op gets all ops. The result is cached in the directory that
-the environment names: a load with a cached result imports no compiler.
+Stock LiteRT passes the model to all plugins in turn. In this project, a compiled file is for one vendor, named in
+the file's stamp, so the first vendor that takes an op is offered all ops. The compiled model is cached in the
+cache directory of the `Environment`, so that later loads import no compiler.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from compiler_plugin.apply_options import ApplyOptions
     from compiler_plugin.report import Report
 
-_SHOWN = 3  # of ops, and of reasons
+_SHOWN = 3  # maximum number of ops and of reasons in messages
 _LOG = logging.getLogger(__name__)
 
 
@@ -44,21 +44,23 @@ def compiled_at_load(
 
     Args:
       source: The model, which is not compiled yet.
-      where: Name of the model, for the log.
+      where: Name of the model, for log messages.
       options: Options of the program.
-      environment: Locations of plugins and dispatch tables, and of the cache.
+      environment: Folders of plugins, of dispatch tables and of the cache.
 
     Yields:
-      The compiled model: from the cache, with its graph, or newly compiled. The caller closes the
-      file, which may have no name any more after the block. `Nothing`, if no vendor takes an op.
+      The compiled model: from the cache, with its graph, or newly compiled. The caller closes the file, whose path
+        may no longer exist after the block. `Nothing`, if no vendor takes any op.
 
     Raises:
-      LiteRtError: Error of the compilation, if the program has named a vendor, assets or options;
+      LiteRtError: An error of the compilation, if the program has set a vendor, assets or compiler options;
         otherwise the error is logged, and the next vendor is tried.
     """
     candidates = find_candidates(options, environment)
     if not candidates:
-        none = "no compiler plugin of a vendor is installed, and the environment names no plugin"
+        none = (
+            "no compiler plugin is installed, and the environment has no folder of compiler plugins"
+        )
         yield Nothing(candidates.left_out or none)
         return
     cache, key = None, ""
@@ -99,10 +101,7 @@ class _LoadCompiler:
     stack: ExitStack
 
     def compile(self) -> MappedFile | bytes | Nothing:
-        """Tries vendor after vendor: returns the compiled model, whose file is open.
-
-        Or the reason why there is none.
-        """
+        """Tries one vendor after the other; returns the compiled model, or the reason why there is none."""
         reasons: list[str] = []
         warnings: dict[str, None] = {}
         error: LiteRtError | None = None
@@ -132,7 +131,7 @@ class _LoadCompiler:
         return nothing
 
     def _fail(self, error: LiteRtError) -> None:
-        """Raises an error that the program must know because it named a vendor; logs other errors."""
+        """Raises an error if the program has asked for this compilation; otherwise logs the error."""
         if self.options.asks_to_compile:
             raise error
         _LOG.warning("%s was not compiled at load: %s", self.where, error)
@@ -140,7 +139,7 @@ class _LoadCompiler:
     def _try(self, name: str, warnings: dict[str, None]) -> MappedFile | bytes | Nothing:
         """Compiles for one vendor.
 
-        If the vendor takes no op, its warnings are kept until the other vendors were tried.
+        If the vendor takes no op, its warnings are logged only after all other vendors were tried.
         """
         # imported here, and in the next functions, because a cached model needs no compiler
         from compiler_plugin import pipeline
@@ -148,7 +147,9 @@ class _LoadCompiler:
         from dispatch.loader import find_dispatch, find_origin
 
         start = time.perf_counter()
-        find = find_origin if self.options.isolated else find_dispatch  # which loads it here
+        find = (
+            find_origin if self.options.isolated else find_dispatch
+        )  # this loads the plugin in this process
         find(name, self.environment.dispatch_library_path)  # otherwise, compiling is unnecessary
         source = self.source if isinstance(self.source, bytes) else self.source.path
         with pipeline.apply_in_memory(source, self._apply_options(name)) as (model, report):
@@ -209,7 +210,7 @@ class _LoadCompiler:
 
 
 def _why(report: Report, custom: Collection[str]) -> str:
-    """Returns reasons why a vendor has taken no op: custom ops first, because few hosts implement them."""
+    """Returns reasons why a vendor took no op; custom ops come first, because few hosts implement them."""
     by_reason: dict[str, list[str]] = {}
     for op in sorted(report.cpu_ops, key=lambda op: op.name not in custom):
         names = by_reason.setdefault(op.reason, [])

@@ -1,9 +1,8 @@
-"""A cache directory of models that were compiled when they were loaded; several processes may share it.
+"""A cache directory of models that were compiled at load; several processes may share the directory.
 
-An entry is a compiled file, whose seal contains the entry's key, or a file that says why there is
-nothing to compile. Entries appear when they are complete; an entry that is damaged, or whose asset
-files have changed, is made again. The least recently used entries are removed when the directory
-grows too large.
+An entry is either a compiled file with a seal that contains the entry's key, or a file with the reason why no
+vendor takes an op. Incomplete entries are never visible. If an entry is damaged or its asset files have changed,
+the model is compiled again. The least recently used entries are removed when the directory grows too large.
 """
 
 from __future__ import annotations
@@ -50,28 +49,31 @@ _PURPOSE = "nothing to compile"
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """The answer that no vendor takes an op, with the reason in sentences for people."""
+    """A cache entry which says that no vendor takes an op, with the reasons as sentences."""
 
     why: str
 
 
 class Kept(NamedTuple):
-    """A compiled file from the cache, open, and the model that was read from it."""
+    """An open compiled file from the cache, and the model that was read from the file."""
 
     file: MappedFile
     model: Model
 
 
 class CompileCache:
-    """The cache directory, which is made when the first entry is stored."""
+    """The cache directory, which is created when the first entry is stored."""
 
     def __init__(self, folder: str, limit_bytes: int) -> None:
-        """Names the directory, which other processes may share. The newest entry stays, whatever its size."""
+        """Sets the directory, which other processes may share, and its size limit.
+
+        The newest entry is kept even if it exceeds the limit.
+        """
         self._folder = folder
         self._limit_bytes = limit_bytes
 
     def find(self, key: str, options: Options) -> Kept | Nothing | None:
-        """Returns the entry for a key and a load with these options; None if there is no usable entry."""
+        """Returns the entry for a key and these options for loading; None if there is no usable entry."""
         with suppress(OSError, LiteRtError):
             path = self._path(key, _NOTHING)
             why = read_entry(path, _PURPOSE).decode()
@@ -105,7 +107,7 @@ class CompileCache:
         return None
 
     def store(self, key: str, model: Model) -> MappedFile | None:
-        """Stores a compiled model and returns the open file; None if that fails."""
+        """Stores a compiled model, and returns the open file, or None if storing fails."""
         # Imported here, because a cached model needs no writer
         from litert.model.writer import write_model
 
@@ -123,15 +125,15 @@ class CompileCache:
         return None
 
     def store_nothing(self, key: str, nothing: Nothing) -> None:
-        """Stores the answer that there is nothing to compile."""
+        """Stores an entry which says that no vendor takes an op."""
         path = self._path(key, _NOTHING)
-        with self._storing(path, "The answer that there is nothing to compile"):
+        with self._storing(path, "The result that no vendor takes an op"):
             os.makedirs(self._folder, exist_ok=True)
             write_entry(path, _PURPOSE, nothing.why.encode())
 
     @contextmanager
     def _storing(self, path: str, what: str) -> Iterator[None]:
-        """Makes room in the cache after an entry has appeared in the block; an error in the cleanup is logged."""
+        """Removes old entries after the `with` block has stored an entry; errors of the removal are logged."""
         try:
             yield
         except (OSError, LiteRtError) as error:
@@ -148,7 +150,7 @@ class CompileCache:
     def _is_shared(self) -> bool:
         """Returns whether other users can write to the directory.
 
-        Then, only a seal with the user's key is trusted.
+        If so, only a seal with the user's key is trusted.
         """
         return not is_own(os.stat(self._folder))
 
@@ -212,7 +214,7 @@ def _layer_infos(
 
 
 def _is_unchanged(asset: Asset, infos: Sequence[CustomOpInfo], asset_root: str) -> bool:
-    """Returns whether one of the possible companion files has the companion's bytes.
+    """Returns whether one of the possible companion files has the companion file's bytes.
 
     Only the plugin knows the exact file.
     """

@@ -1,10 +1,10 @@
 """Computes the name of a compiled model in the cache: a digest of all inputs of the compilation.
 
-The digest covers the model's bytes, the options for loading, the plugins, and files that options
-and the environment name: layers for any model, values that are paths, and options that exported
-plugins read from the environment. A large file is read once, and again only after a change; plugins
-count by file sizes and times. The companions of assets, which only the plugin knows, are not in the
-digest: `CompileCache.find` compares companions.
+The digest covers the model's bytes, the options for loading, the plugins, and all files that options or
+environment variables refer to: custom layers, option values that are paths, and options that exported plugins read
+from the environment. A large file is read again only after a change; for plugins, the digest covers the sizes and
+modification times of files. Companion files of assets are known only to the plugin, and are not in the digest:
+`CompileCache.find` compares companion files.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def make_key(
     candidates: Candidates,
     environment: EnvironmentOptions,
 ) -> str:
-    """Makes the key of 64 hexadecimal digits; an unreadable asset is an error."""
+    """Returns the key, which has 64 hexadecimal digits. An asset that cannot be read is an error."""
     document = {
         "host": [_FORMAT, SDK_VERSION, host_fingerprint(), os.geteuid()],
         "model": model_digest(source, environment.compiler_cache_dir),
@@ -101,7 +101,7 @@ def _plain(value: Any) -> Any:
 
 
 def model_digest(source: MappedFile | bytes, folder: str) -> str:
-    """Returns the SHA-256 of a model; the directory keeps a large file's digest with the file's `stat` facts."""
+    """Returns the SHA-256 of a model; `directory` caches the digest of a large file with its `stat` data."""
     if isinstance(source, bytes):
         return Digest.of(Blob(source)).sha256
     if source.size < _LARGE_FILE:
@@ -123,7 +123,7 @@ def model_digest(source: MappedFile | bytes, folder: str) -> str:
 
 
 def _digest_named_files(options: Options, cache_folder: str) -> Sequence[tuple[str, str]]:
-    """Returns the files that options and the environment name, each with a digest, in a stable order."""
+    """Returns the files to which options and environment variables refer, with digests, in a stable order."""
     found: dict[str, str] = {}
     named = {path for value in _values(options) for path in _paths(value)}
     for path in named.union(layer_files(layer_paths(options))):
@@ -135,12 +135,12 @@ def _digest_named_files(options: Options, cache_folder: str) -> Sequence[tuple[s
 
 
 def layer_paths(options: Options) -> Sequence[str]:
-    """Returns the files and directories of layers for any model: first the program's, then the environment's."""
+    """Returns the files and directories of custom layers: the program's, then those in environment variables."""
     return [*options.custom_layers, *environment_layers()]
 
 
 def layer_files(paths: Sequence[str]) -> list[str]:
-    """Returns the files that may define layers for any model: named files, and files in named directories."""
+    """Returns the files that may define custom layers: the given files, and the files in the given directories."""
     files: list[str] = []
     for path in paths:
         if os.path.isdir(path):
@@ -152,7 +152,7 @@ def layer_files(paths: Sequence[str]) -> list[str]:
 
 
 def environment_infos(known: Sequence[CustomOpInfo]) -> list[CustomOpInfo]:
-    """Returns the environment's assets for exported plugins, without those for ops that are known."""
+    """Returns the assets that environment variables give for exported plugins, without ops in `known`."""
     names = {info.op_name for info in known}
     infos: list[CustomOpInfo] = []
     for text in [*environment_parts(CUSTOM_OP_INFO_VARIABLE), *_flags("npu_custom_op_info")]:
@@ -162,7 +162,7 @@ def environment_infos(known: Sequence[CustomOpInfo]) -> list[CustomOpInfo]:
 
 
 def environment_asset_root() -> str:
-    """Returns the directory in which exported plugins allow companions; "" if there is none."""
+    """Returns the directory in which exported plugins allow companion files; "" if there is none."""
     return next(iter(_flags("asset_root")), "")
 
 

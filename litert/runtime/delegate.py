@@ -1,8 +1,8 @@
-"""A TensorFlow Lite delegate that brings NPU calls into stock LiteRT's interpreter: it takes each `DISPATCH_OP`.
+"""A TensorFlow Lite delegate that runs NPU calls in stock LiteRT's interpreter, by taking each `DISPATCH_OP`.
 
-The interpreter calls the delegate for every subgraph during construction, before XNNPACK, which
-takes the remaining ops. Each Each op becomes a kernel of its own: one kernel for several ops might
-fuse neighbours, and would lose the order of their inputs.
+During its construction, the interpreter calls the delegate for each subgraph, before XNNPACK takes the remaining
+ops. Each Each op gets its own kernel: with one kernel for several ops, the interpreter might fuse neighbouring
+ops, and the order of their inputs would be lost.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from litert.runtime import tflite_abi as abi
 from litert.runtime.subgraph import InterpreterSubgraph, NodeView
 
 KERNEL_NAME = "LiteRtNpuCall"
-"""Name of the nodes that stand for NPU calls."""
+"""Name of the delegate nodes that run NPU calls."""
 
 _FFI = FFI()  # cffi without its parser, as generated modules use it
 _SIGNATURE = "int(*)(uintptr_t, uintptr_t)"
@@ -26,7 +26,7 @@ _KERNEL_NAME = KERNEL_NAME.encode()  # C keeps its address: it must live as long
 
 
 class DelegateKernel(Protocol):
-    """A kernel that runs in an op's place."""
+    """A kernel that runs instead of an op."""
 
     def prepare(self) -> None:
         """Prepares the kernel for the current shapes; the arena is planned after this call."""
@@ -38,23 +38,23 @@ class DelegateKernel(Protocol):
 
 
 MakeKernel = Callable[[InterpreterSubgraph, NodeView], DelegateKernel]
-"""Function that makes the kernel for a dispatch op."""
+"""Function that creates the kernel for a dispatch op."""
 
 
 class NpuDelegate:
-    """An entry for the interpreter's `experimental_delegates`; the delegate must outlive the interpreter.
+    """A delegate for the interpreter's `experimental_delegates`; the delegate must outlive the interpreter.
 
     Attributes:
-      subgraphs: Subgraphs in the order in which the interpreter showed them.
+      subgraphs: Subgraphs in the order in which the interpreter passed them to the delegate.
     """
 
     def __init__(self, make_kernel: MakeKernel, profiler: int = 0) -> None:
-        """Makes the delegate; each subgraph gets the profiler, the address of a C++ object."""
+        """Creates the delegate. `profiler` is the address of a C++ object, which is set in each subgraph."""
         self._profiler = profiler
         self.subgraphs: list[InterpreterSubgraph] = []
         self._make_kernel = make_kernel
         self._error: BaseException | None = None
-        self._callbacks: list[object] = []  # C holds their addresses alone
+        self._callbacks: list[object] = []  # C stores only their addresses
         self._struct = abi.Delegate(
             prepare=self._callback(lambda context, _: self._claim(context)),
             flags=abi.ALLOW_DYNAMIC_TENSORS,
@@ -62,12 +62,12 @@ class NpuDelegate:
         )
 
     def take_error(self) -> BaseException | None:
-        """Returns and clears the error of a callback; the interpreter knows only that there was an error."""
+        """Returns and clears the exception of a callback; the interpreter knows only that a callback failed."""
         error, self._error = self._error, None
         return error
 
     def close(self) -> None:
-        """Releases the kernels after the end of the interpreter."""
+        """Releases the kernels after the interpreter has been destroyed."""
         self._callbacks.clear()
         for subgraph in self.subgraphs:
             subgraph.release()
@@ -108,7 +108,9 @@ class NpuDelegate:
         )
 
     def _callback(self, function: Callable[[int, int], int]) -> int:
-        """Where C finds a function. C cannot handle the error: the caller of the interpreter raises it.
+        """Returns a callback that C can call.
+
+        C cannot handle Python exceptions, so the caller of the interpreter raises them.
 
         cffi makes the callback, because cffi also reports a `KeyboardInterrupt` before the
         function's first statement, outside of any `try`; ctypes prints this interrupt, and C

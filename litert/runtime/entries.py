@@ -1,4 +1,4 @@
-"""Makes runners for a model's signatures: maps their names to the interpreter's subgraphs and tensors."""
+"""Creates runners for a model's signatures by mapping names to the interpreter's subgraphs and tensors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from litert.runtime.subgraph import InterpreterSubgraph
 def match_subgraphs(
     subgraphs: Sequence[Subgraph], shown: Sequence[InterpreterSubgraph]
 ) -> dict[int, InterpreterSubgraph]:
-    """Matches the model's subgraphs with the interpreter's, which leaves out subgraphs for validation."""
+    """Matches the model's subgraphs with the interpreter's, which skips validation subgraphs."""
     found = {}
     rest = list(shown)
     for index, subgraph in enumerate(subgraphs):
@@ -27,8 +27,8 @@ def match_subgraphs(
     if rest:
         raise LiteRtError(
             Status.UNSUPPORTED_RUNTIME_VERSION,
-            f"the interpreter has subgraphs with {[s.num_tensors for s in shown]} tensors, but "
-            f"the model with {[len(s.tensors) for s in subgraphs]}",
+            f"the interpreter's subgraphs have {[s.num_tensors for s in shown]} tensors, but "
+            f"the model's subgraphs have {[len(s.tensors) for s in subgraphs]}",
         )
     return found
 
@@ -39,13 +39,16 @@ def make_signatures(
     found: Mapping[int, InterpreterSubgraph],
     kernels: Mapping[int, Sequence[NpuKernel]],
 ) -> list[SignatureRunner]:
-    """A runner for each signature; signatures of one subgraph share its plan. No subgraph is planned yet.
+    """Creates a runner for each signature.
+
+    Signatures with the same subgraph share the subgraph's memory plan. The memory of the subgraphs is not planned
+    yet.
 
     Args:
       model: Model that was read from the file.
-      interpreter: Interpreter of the same file.
-      found: The interpreter's subgraphs, by their index in the file.
-      kernels: NPU calls, by the address of their subgraph's context.
+      interpreter: Interpreter that opened the same file.
+      found: The interpreter's subgraphs, by the index of the subgraph in the file.
+      kernels: NPU calls of each subgraph, by the address of the subgraph's `TfLiteContext`.
     """
     planned: dict[int, PlannedSubgraph] = {}
     runners = []

@@ -1,4 +1,4 @@
-"""Memory in which the CPU's kernels can work; a vendor's requirements describe memory for the NPU."""
+"""Host memory that is suitable for CPU kernels; a vendor's requirements only describe memory for the NPU."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dispatch.tensor_buffer import TensorBuffer
 from litert.core.tensor_type import RankedTensorType
 
 CPU_ALIGNMENT = 16
-"""Alignment for CPU kernels in bytes.
+"""Alignment that CPU kernels need, in bytes.
 
-Constants in a file have no larger alignment, and kernels use them in place.
+Constants in a file, which kernels use in place, may have only this alignment.
 """
 
 CPU_OVERREAD = 16
-"""Number of bytes past a tensor's end that XNNPACK's kernels may read and ignore (XNN_EXTRA_BYTES in XNNPACK)."""
+"""Number of bytes after a tensor's end that XNNPACK's kernels may read (XNN_EXTRA_BYTES in XNNPACK)."""
 
 
 class _PaddedMemory:
@@ -30,9 +30,9 @@ class _PaddedMemory:
 def allocate(
     tensor_type: RankedTensorType, size: int, *, has_all_pages: bool = False
 ) -> TensorBuffer:
-    """Makes a zeroed buffer for any CPU kernel, aligned to a page; `size` is in bytes.
+    """Allocates a zeroed buffer of `size` bytes that any CPU kernel can use, aligned to a page.
 
-    With `has_all_pages`, the system provides all pages now instead of at the first access in a run.
+    With `has_all_pages`, the system allocates all pages now instead of at the first access in a run.
     """
     padded = TensorBuffer.allocate(tensor_type, size + CPU_OVERREAD)
     if has_all_pages:
@@ -42,10 +42,10 @@ def allocate(
 
 
 def is_fit_for_cpu(buffer: TensorBuffer, size: int) -> bool:
-    """Returns whether CPU kernels can work in the first `size` bytes of a buffer.
+    """Returns whether CPU kernels can use the first `size` bytes of a buffer in place.
 
-    Foreign memory that ends at the end of its page does not qualify: the next page may be unmapped,
-    now or later. A vendor's memory whose address changes each time does not qualify either.
+    CPU kernels cannot use foreign memory that ends at the end of a page, since the next page may be unmapped, now
+    or later. CPU kernels also cannot use vendor memory whose address changes between accesses.
     """
     if isinstance(buffer, DeviceBuffer) and not buffer.is_steady:
         return False
@@ -56,12 +56,12 @@ def is_fit_for_cpu(buffer: TensorBuffer, size: int) -> bool:
 
 
 def is_read_only(buffer: TensorBuffer) -> bool:
-    """Returns whether a buffer lies in a read-only array."""
+    """Returns whether a buffer shares the memory of a read-only array."""
     # The owner of foreign memory does not say whether it is read-only
     flags = getattr(buffer.owner, "flags", None)
     return flags is not None and not flags.writeable
 
 
 def overlap(a: TensorBuffer, b: TensorBuffer) -> bool:
-    """Returns whether two buffers share a byte."""
+    """Returns whether the memory of two buffers overlaps."""
     return a.address < b.address + b.size and b.address < a.address + a.size

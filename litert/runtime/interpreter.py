@@ -1,4 +1,4 @@
-"""Wraps stock LiteRT's interpreter: adds our delegate, and converts its errors to ours."""
+"""Wraps stock LiteRT's interpreter: adds this project's delegate, and converts errors to `LiteRtError`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from litert.runtime.timing_code import Profiler
 _MOST_LETTERS = 600
 _SMALL_CONSTANT = "required_bytes <= bytes was not true"
 _SPARSITY_IS_LOST = (
-    "A constant has fewer bytes than its tensor: LiteRT's own tools drop the sparsity of "
-    "constants. Compile the "
-    "original model with this project's apply_plugin."
+    "A constant has fewer bytes than its tensor: LiteRT's own tools drop the sparsity data of "
+    "constants. Compile the original model with this project's apply_plugin."
 )
 
 _RESOLVERS = {  # names in stock LiteRT's `OpResolverType`
@@ -36,9 +35,9 @@ class GraphInterpreter:
     """Owns the interpreter and the delegate.
 
     Attributes:
-      subgraphs: Subgraphs in the order in which the interpreter showed them.
+      subgraphs: Subgraphs in the order in which the interpreter passed them to the delegate.
       raw: Stock LiteRT's C++ interpreter.
-      profiler: The given profiler.
+      profiler: The profiler that was given to the constructor.
     """
 
     def __init__(
@@ -53,23 +52,23 @@ class GraphInterpreter:
         stock_arguments: Mapping[str, Any],
         profiler: Profiler | None = None,
     ) -> None:
-        """Builds the graph, and gives each dispatch op a kernel.
+        """Builds the interpreter's graph, and creates a kernel for each dispatch op.
 
         Args:
           source: Path of a model, or its bytes.
           where: Name of the file, for errors.
           num_threads: Number of CPU threads.
           kernel_mode: Kernels that run the ops outside of NPU calls.
-          make_kernel: Function that makes the kernels for NPU calls.
+          make_kernel: Function that creates the kernels for NPU calls.
           custom_op_hint: Hint for a custom op that has a kernel neither for the NPU nor for the
             CPU.
-          stock_arguments: Further arguments for stock LiteRT's constructor; their delegates come
-            after ours.
+          stock_arguments: Further arguments for stock LiteRT's constructor; delegates among them come after this
+            project's delegate.
           profiler: Profiler to which XNNPACK reports the times of its operators.
 
         Raises:
-          LiteRtError: Error of `make_kernel`; INVALID_FLATBUFFER, if the interpreter refuses the
-            model; UNSUPPORTED_RUNTIME_VERSION.
+          LiteRtError: An error of `make_kernel`; INVALID_FLATBUFFER, if the interpreter refuses the model;
+            UNSUPPORTED_RUNTIME_VERSION, if stock LiteRT's structs have another layout.
         """
         from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
@@ -99,7 +98,7 @@ class GraphInterpreter:
         self.subgraphs: Sequence[InterpreterSubgraph] = self._delegate.subgraphs
 
     def invoke(self, subgraph_index: int) -> None:
-        """Runs a subgraph, which can run again after an error."""
+        """Runs a subgraph. After an error, the subgraph can be run again."""
         try:
             self._invoke(subgraph_index)
         except BaseException as error:
@@ -108,15 +107,15 @@ class GraphInterpreter:
     def allocate(self, subgraph_index: int | None = None) -> None:
         """Prepares the ops of a subgraph, and plans its memory.
 
-        The main subgraph, None, must be first, because XNNPACK takes its part then.
+        The main subgraph (None) must come first, because XNNPACK takes its ops in this call.
         """
         try:
             self.raw.AllocateTensors(-1 if subgraph_index is None else subgraph_index)
         except BaseException as error:
-            self._raise(error, Status.RUNTIME_FAILURE, "cannot prepare the CPU's part")
+            self._raise(error, Status.RUNTIME_FAILURE, "cannot prepare the ops on the CPU")
 
     def resize(self, subgraph_index: int, tensor: int, shape: np.ndarray[Any, Any]) -> None:
-        """Sets an input's shape, an int32 array; a call of `allocate` must follow."""
+        """Sets an input's shape, given as an int32 array. The caller must call `allocate` afterwards."""
         try:
             self.raw.ResizeInputTensor(tensor, shape, False, subgraph_index)
         except BaseException as error:
@@ -128,7 +127,7 @@ class GraphInterpreter:
         self._delegate.close()
 
     def _raise(self, error: BaseException, status: Status, what: str) -> NoReturn:
-        """Raises the error of a kernel of ours, if there is one; otherwise the interpreter's own error."""
+        """Raises the error of one of this project's kernels, if any; otherwise the interpreter's own error."""
         message = str(error)
         # Stock LiteRT prepends old messages to new messages
         if message.startswith(self._old_messages):

@@ -35,10 +35,11 @@ class Candidates:
     """Places to look for plugins; no plugin is loaded yet.
 
     Attributes:
-      libs: Directories that are searched for plugins.
-      installed: Entry points in the order in which they are tried, after plugins in directories.
-      is_named: Whether only one vendor is meant, whose plugin may be in any of these places.
-      left_out: Installed vendor that is not tried, with the reason; "" if all vendors are tried.
+      libs: Directories that are searched for compiler plugins.
+      installed: Entry points of compiler plugins, in the order in which they are tried, after the plugins in
+        directories.
+      is_named: Whether the program has named a vendor, so that only this vendor's plugin is used.
+      left_out: Sentence about an installed vendor that is not tried, with the reason; "" if all vendors are tried.
     """
 
     libs: Sequence[str]
@@ -50,9 +51,9 @@ class Candidates:
         return bool(self.libs or self.installed or self.is_named)
 
     def fingerprints(self) -> Iterator[Sequence[object]]:
-        """Returns facts that change with the plugins.
+        """Returns data that changes when a plugin changes.
 
-        The facts are the versions of their packages, and sizes and times of their files.
+        The data are the versions of the plugins' packages, and the sizes and modification times of their files.
         """
         for folder in self.libs:
             yield os.path.realpath(folder), fingerprint(folder)
@@ -61,11 +62,10 @@ class Candidates:
 
 
 def find_candidates(options: Options, environment: EnvironmentOptions) -> Candidates:
-    """Finds the places of the named vendor's plugin, or of all vendors that may take ops unasked.
+    """Finds the locations of the named vendor's plugin, or of the plugins of all vendors tried by default.
 
-    Without a named vendor, these are the vendors in the environment's directory and the installed
-    vendors. The reference vendor, whose NPU is emulated, is included only if the program has assets
-    or options for it.
+    If no vendor is named, the vendors in the environment's directory and the installed vendors are tried. The
+    reference vendor, which emulates an NPU, is included only if the program gives assets or options for it.
     """
     given = [environment.compiler_plugin_path] if environment.compiler_plugin_path else []
     points = find_entry_points(COMPILER_PLUGINS)
@@ -89,11 +89,13 @@ def find_candidates(options: Options, environment: EnvironmentOptions) -> Candid
 
 
 def name_manufacturers(candidates: Candidates, options: Options) -> list[str]:
-    """Yields the vendors in the order in which they are tried. Plugins in directories are loaded for this.
+    """Yields the vendors in the order in which they are tried.
+
+    Plugins in directories are loaded to find their vendors.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for an option of a vendor that is not among the candidates;
-        NOT_FOUND or ALREADY_EXISTS, as in `find_plugins`.
+      LiteRtError: INVALID_ARGUMENT, if an option belongs to a vendor that is not among the candidates; NOT_FOUND
+        or ALREADY_EXISTS, as in `find_plugins`.
     """
     if candidates.is_named:
         names = [options.soc_manufacturer]
@@ -123,12 +125,12 @@ def _names_in_folders(libs: Sequence[str]) -> list[str]:
 
 
 def host_fingerprint() -> Sequence[str]:
-    """Returns facts that change with this project's own compiler, installed or in a checkout."""
+    """Returns data that changes when this project's own compiler changes, whether installed or in a checkout."""
     return [fingerprint(_location(package)) for package in ("compiler_plugin", "litert")]
 
 
 def fingerprint(path: str) -> str:
-    """Returns names, sizes and times of a file, or of a directory with everything below it."""
+    """Returns the names, sizes and modification times of a file, or of all files below a directory."""
     digest = hashlib.sha256()
     for name, stat in sorted(_stats(path)):
         digest.update(f"{name}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode(errors="replace"))

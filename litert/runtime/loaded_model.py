@@ -1,4 +1,4 @@
-"""A model in memory: its interpreter, and the vendor's session for its NPU calls."""
+"""A model in memory: stock LiteRT's interpreter, and the vendor's session that runs the NPU calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ ReceiveFromCall: TypeAlias = Callable[[str, str, RankedTensorType, memoryview], 
 
 
 class LoadedModel:
-    """Owns everything that was opened for the model. Any thread may use the model; runs happen one after another.
+    """A loaded model, which owns all objects that were opened for it.
+
+    Any thread may use the model; its runs happen one after another.
 
     Attributes:
       signatures: Signatures in the file's order.
@@ -43,9 +45,9 @@ class LoadedModel:
         interpreter: GraphInterpreter,
         resources: ExitStack,
     ) -> None:
-        """Takes over the objects that `load_model` opened.
+        """Takes ownership of the objects that `load_model` opened.
 
-        `where` is the file's name, for errors; calls take `lock`.
+        `where` is the file's name, for errors; each call acquires `lock`.
         """
         self._lock = lock
         self.signatures = signatures
@@ -60,17 +62,18 @@ class LoadedModel:
 
     @property
     def is_fully_delegated(self) -> bool:
-        """Whether a delegate runs every op: our delegate, or XNNPACK."""
+        """Whether every op is run by a delegate: this project's delegate, or XNNPACK."""
         with self.hold():
             subgraphs = self.subgraphs.values()
             return all(node.is_delegated for subgraph in subgraphs for node in subgraph.nodes())
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Locks out other threads while a signature is used; a closed model has no structs any more.
+        """Locks the model while a signature is used, so that no other thread can run or close the model.
 
         Raises:
-          LiteRtError: RUNTIME_FAILURE, if the model is closed, even while this thread waited.
+          LiteRtError: RUNTIME_FAILURE, if the model is closed, or was closed while this thread waited for the
+            lock.
         """
         with self._lock:
             self._check_open()
@@ -82,7 +85,7 @@ class LoadedModel:
         inputs: Sequence[TensorBuffer | None],
         outputs: Sequence[TensorBuffer | None],
     ) -> None:
-        """Runs a signature; arguments and errors are those of `SignatureRunner.run`."""
+        """Runs a signature; the arguments and errors are the same as in `SignatureRunner.run`."""
         for buffer in inputs:
             if buffer is not None and buffer.event is not None:
                 buffer.wait()
@@ -105,9 +108,9 @@ class LoadedModel:
         inputs: Sequence[TensorBuffer | None],
         outputs: Sequence[TensorBuffer],
     ) -> Sequence[Event]:
-        """Starts a run that only the NPU computes.
+        """Starts a run that consists only of NPU calls.
 
-        Returns the events of all its calls, which the outputs carry, too.
+        Returns the events of all calls; the output buffers have these events, too.
         """
         with self._lock:
             self._check_open()
@@ -116,7 +119,7 @@ class LoadedModel:
             return self._events
 
     def start_metrics(self, detail_level: int, warm_up: int = 0) -> None:
-        """Measures runs from now on: NPU calls, and ops as in `Collection`."""
+        """Starts to measure runs and their NPU calls, and ops if the level of detail asks for them."""
         with self.hold():
             self._wait_for_run()
             if self._collection is not None:
@@ -134,7 +137,7 @@ class LoadedModel:
             )
 
     def stop_metrics(self) -> RunMetrics:
-        """Returns the measurements since the start."""
+        """Ends the measurement, and returns the measurements since its start."""
         with self.hold():
             self._wait_for_run()
             if self._collection is None:
@@ -144,7 +147,7 @@ class LoadedModel:
 
     @contextmanager
     def tapped(self, receive: ReceiveFromCall) -> Iterator[None]:
-        """Makes runs show the tensors inside NPU calls; `receive` gets the call's name as first argument.
+        """Makes runs pass the tensors inside NPU calls to `receive`, whose first argument is the call's name.
 
         Runs raise UNSUPPORTED if the vendor does not support taps.
         """
@@ -158,7 +161,7 @@ class LoadedModel:
                 kernel.tap = None
 
     def close(self) -> None:
-        """Waits for an active run, and releases everything; errors of the release are logged."""
+        """Waits for an active run, and releases all objects of the model. Errors of the release are logged."""
         with self._lock:
             self._wait_for_run()
             self._is_open = False

@@ -1,4 +1,4 @@
-"""Turns a file into a model that runs: opens the file, the vendor's session and the interpreter, in that order."""
+"""Loads a model from a file: opens the file, the vendor's session and the interpreter, in this order."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from litert.runtime.trial_opening import check_opens
 
 _LOG = logging.getLogger(__name__)
 
-_COMPILE_IT = "Compile it with apply_plugin."
+_COMPILE_IT = "Compile the model with apply_plugin."
 _GIVE_ASSET = "Give an asset for the op with --npu_custom_op_info=<op>,<file>; in Python, with custom_op_infos."
 _LEFT_ON_CPU = (
     "apply_plugin left the op on the CPU, which has no kernel for it: the report of apply_plugin "
@@ -82,7 +82,7 @@ class _OpenedModel(NamedTuple):
 
 
 TakeKernels: TypeAlias = Callable[[Sequence[str]], object]
-"""Function that gets the kernels of a model's NPU calls, as their compiler gets them."""
+"""Function that receives the source code of NPU calls' kernels, exactly as it is compiled."""
 
 
 def load_model(
@@ -91,19 +91,19 @@ def load_model(
     options: Options,
     take_kernels: TakeKernels | None = None,
 ) -> LoadedModel:
-    """Loads a model; a model that is not compiled is compiled first, if the NPU may run it.
+    """Loads a model. If the model is not compiled and the NPU is allowed, the model is compiled first.
 
     Args:
       source: Path, bytes, or open file of the model; the file is closed with the model.
-      environment: Locations of plugins and dispatch tables.
-      options: Options of the program. Options that this runtime cannot fulfill are refused, or
-        ignored with a warning.
-      take_kernels: Function that gets the kernels before they are built, in place of the directory
-        in the options.
+      environment: Folders of plugins and dispatch tables.
+      options: Options of the program. Options that this runtime does not support raise an error, or are ignored
+        with a warning.
+      take_kernels: Function that receives the source code of kernels before they are built, instead of writing it
+        to the directory in the options.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT or UNSUPPORTED, for options that cannot be fulfilled; errors of
-        the file, of a missing vendor, or of the vendor. After an error, everything is closed.
+      LiteRtError: INVALID_ARGUMENT or UNSUPPORTED, if options are invalid or not supported; an error in the file,
+        of a missing vendor, or of the vendor. If an error is raised, all opened objects are closed.
     """
     loaded = load_unplanned(source, environment, options, take_kernels=take_kernels)
     try:
@@ -122,14 +122,14 @@ def load_unplanned(
     stock_arguments: Mapping[str, Any] | None = None,
     take_kernels: TakeKernels | None = None,
 ) -> LoadedModel:
-    """Loads a model whose ops the interpreter has not prepared yet; otherwise same as `load_model`.
+    """Loads a model like `load_model`, but leaves the ops unprepared: the caller prepares them in the interpreter.
 
     Args:
-      source: Same as in `load_model`.
-      environment: Same as in `load_model`.
-      options: Same as in `load_model`.
+      source: Path, bytes, or open file of the model; see `load_model`.
+      environment: Folders of plugins and dispatch tables.
+      options: Options of the program; see `load_model`.
       stock_arguments: Further arguments for the constructor of stock LiteRT's interpreter.
-      take_kernels: Same as in `load_model`.
+      take_kernels: Function that receives the source code of kernels; see `load_model`.
     """
     accelerators, kernel_mode = _accelerators(options), _kernel_mode(options.cpu_options)
     num_threads = max(1, operator.index(options.cpu_options.num_threads))
@@ -239,13 +239,16 @@ def _accelerators(options: Options) -> HardwareAccelerator:
     if not accelerators & (HardwareAccelerator.CPU | HardwareAccelerator.NPU):
         raise LiteRtError(
             Status.UNSUPPORTED if accelerators else Status.INVALID_ARGUMENT,
-            "this runtime has no GPU"
+            "this runtime does not support GPUs"
             if accelerators
             else "the options select no hardware to run on",
             hint="Add HardwareAccelerator.CPU.",
         )
     if accelerators & HardwareAccelerator.GPU:
-        _LOG.warning("This runtime has no GPU: the rest of %r runs the model", accelerators)
+        _LOG.warning(
+            "This runtime does not support GPUs: the other hardware in %r runs the model",
+            accelerators,
+        )
     return accelerators
 
 
@@ -253,7 +256,7 @@ def _check_compiler_options(options: Options) -> None:
     if options.soc_model and not options.soc_manufacturer:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the options have a SoC model, '{options.soc_model}', but no manufacturer",
+            f"the options set the SoC model '{options.soc_model}', but no manufacturer",
             "Options.soc_model",
             "Set the manufacturer in Options.soc_manufacturer.",
         )
@@ -302,7 +305,7 @@ def _path_of(source: str | MappedFile) -> str:
 
 
 def _path_of_open(file: MappedFile) -> str:
-    """Returns a path of the open file, even if another file has taken its name."""
+    """Returns a path that leads to the open file, even if another file has replaced it under its name."""
     path = f"/proc/self/fd/{file.fd}"
     return path if os.path.exists(path) else file.path
 
@@ -347,22 +350,23 @@ class _Kernels:
 def _check_accelerators(
     opened: _OpenedModel, accelerators: HardwareAccelerator, where: str
 ) -> None:
-    """Refuses ops that may not run on the CPU; logs a sentence if no op runs on the NPU."""
+    """Raises an error for ops on the CPU if the CPU is not allowed; logs a sentence if no op runs on the NPU."""
     cpu_ops = [op for op in opened.model.ops() if not is_dispatch_op(op)]
     if cpu_ops and HardwareAccelerator.CPU not in accelerators:
         count = "1 op is" if len(cpu_ops) == 1 else f"{len(cpu_ops)} ops are"
         names = ", ".join(dict.fromkeys(op.name for op in cpu_ops[:3]))
         raise LiteRtError(
             Status.COMPILATION,
-            f"{count} not for the NPU ({names}{', ...' if cpu_ops[3:] else ''})",
+            f"{count} not in an NPU call ({names}{', ...' if cpu_ops[3:] else ''})",
             where,
-            "Add HardwareAccelerator.CPU, so that the CPU runs these ops."
+            "Add HardwareAccelerator.CPU to run these ops on the CPU."
             if opened.is_compiled
             else f"{opened.why_on_cpu(_COMPILE_IT)} With HardwareAccelerator.CPU, the CPU runs the model.",
         )
     if HardwareAccelerator.NPU in accelerators and not opened.has_npu_calls:
         _LOG.warning(
-            "%s has no op for the NPU, as apply_plugin has reported: the CPU runs the whole model."
+            "%s has no op for the NPU (see the report of apply_plugin): the CPU runs the whole "
+            "model."
             if opened.is_compiled
             else "%s was not compiled for an NPU: the CPU runs the whole model. %s",
             where,

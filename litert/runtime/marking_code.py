@@ -1,6 +1,6 @@
-"""Machine code that records which op runs.
+"""Machine code that records which op is running.
 
-A function in front of each op writes the op's number, and jumps to the op.
+Before each op, a small function stores the op's number, and jumps to the op.
 """
 
 from __future__ import annotations
@@ -15,22 +15,24 @@ STUB_SIZE = 48
 
 
 class OpMarks:
-    """The functions, which must live as long as other code may call them.
+    """Functions that record which op is running.
+
+    The object must live as long as other code may call the functions.
 
     Attributes:
-      functions: Addresses of the functions, one for each original.
+      functions: Addresses of the marking functions, one for each original function.
     """
 
     def __init__(self, word: int, originals: Sequence[int]) -> None:
         """Makes them.
 
         Args:
-          word: Address of a 32-bit number that gets the number of the running op, from 1 on.
-          originals: Addresses of the ops' own functions.
+          word: Address of a 32-bit word to which the number of the running op is written; numbers begin at 1.
+          originals: Addresses of the ops' original functions.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if there is no such code for the machine, or the code may not
-            run.
+          LiteRtError: UNSUPPORTED, if this kind of machine is not supported, or the system does not allow
+            generated code.
         """
         self._code = Executable(marking_code(os.uname().machine, word, originals))
         first = self._code.address
@@ -38,9 +40,9 @@ class OpMarks:
 
 
 def marking_code(machine: str, word: int, originals: Sequence[int]) -> bytes:
-    """Returns a 48-byte function for each original.
+    """Returns the code of a 48-byte function for each original function.
 
-    The function writes the number, and jumps to the original with all arguments.
+    The code stores the op's number, and jumps to the original function with all arguments.
     """
     make = for_machine({"x86_64": _x86_64, "aarch64": _aarch64}, machine)
     numbered = enumerate(originals, 1)

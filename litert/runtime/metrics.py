@@ -1,7 +1,4 @@
-"""The cost of a model's runs.
-
-Host and vendor measure the whole runs, each op, and each NPU call.
-"""
+"""The times of a model's runs: of whole runs, of ops, and of NPU calls, as measured by the host and the vendor."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from litert.core.status import Status
 from litert.core.tracing import SpanKind
 
 OP_DETAIL_LEVEL = 2
-"""From this level of detail on, each op is measured, not only the NPU calls."""
+"""From this level of detail on, all ops are measured, not only NPU calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +23,8 @@ class CallMetrics:
     """Measurements of one NPU call during a collection.
 
     Attributes:
-      name: Name of the function in the byte code.
-      times_s: Time of each run as the host measured it, in seconds; a call in a loop may run more
+      name: Name of the function in the byte code that the call runs.
+      times_s: Time of each run of the call, in seconds, as measured by the host. A call in a loop may run more
         often than the model.
       vendor: The vendor's own measurements; empty if the vendor has none.
     """
@@ -44,9 +41,9 @@ class Spread:
     Attributes:
       runs: Number of runs of the model.
       total_s: Total time of all runs, in seconds.
-      squares: Sum of the squares of the times of all runs, in square seconds.
-      samples_s: Times of single runs in seconds: of all runs, or of every second, fourth, ... if
-        there are many.
+      squares: Sum of the squared times of all runs, in square seconds.
+      samples_s: Times of single runs, in seconds: of all runs or, if there are many, of every second run, every
+        fourth run, and so on.
     """
 
     runs: int = 0
@@ -56,12 +53,12 @@ class Spread:
 
     @classmethod
     def of(cls, times_s: Sequence[float]) -> Spread:
-        """Makes the spread of an activity from its time in each run."""
+        """Returns the statistics of an activity, given its time in each run."""
         squares = sum(time_s * time_s for time_s in times_s)
         return cls(len(times_s), sum(times_s), squares, times_s)
 
     def __add__(self, other: Spread) -> Spread:
-        """Returns the spread over the runs of both."""
+        """Returns the statistics over the runs of both objects."""
         return Spread(
             self.runs + other.runs,
             self.total_s + other.total_s,
@@ -70,23 +67,23 @@ class Spread:
         )
 
     def among(self, runs: int) -> Spread:
-        """Returns the spread over this number of runs: the activity took no time in the additional runs."""
+        """Returns the statistics over more runs; in the additional runs, the activity took no time."""
         missing = round(len(self.samples_s) * (runs / self.runs - 1)) if self.runs else 0
         return Spread(runs, self.total_s, self.squares, [*self.samples_s, *[0.0] * missing])
 
     @property
     def mean_s(self) -> float:
-        """Average time in a run of the model, in seconds; 0 without runs."""
+        """Average time per run of the model, in seconds; 0 if there are no runs."""
         return self.total_s / self.runs if self.runs else 0.0
 
     @property
     def median_s(self) -> float:
-        """Median time of a run, in seconds; 0 without runs."""
+        """Median time per run, in seconds; 0 if there are no runs."""
         return median(self.samples_s) if self.samples_s else 0.0
 
     @property
     def deviation_s(self) -> float:
-        """Standard deviation of single runs, in seconds."""
+        """Standard deviation of the times of single runs, in seconds."""
         if not self.runs:
             return 0.0
         return sqrt(max(0.0, self.squares / self.runs - self.mean_s**2))
@@ -97,9 +94,9 @@ class OpPlace:
     """An op of the model that was loaded.
 
     Attributes:
-      subgraph, index: Position of the op in the file; -1 if the file was compiled at load and lacks
-        the op.
-      name: Name in the schema, or name of a custom op.
+      subgraph, index: Place of the op in the file; -1 if the model was compiled at load and the file does not
+        contain the op.
+      name: Name of the op in the schema, or name of the custom op.
       output: Name of the op's first output tensor.
     """
 
@@ -111,19 +108,18 @@ class OpPlace:
 
 @dataclass(frozen=True, slots=True)
 class OpMetrics:
-    """The time of one op, or of several ops that cannot be told apart.
+    """The time of one op, or of several ops that cannot be measured separately.
 
     Attributes:
       kind: CALL for an NPU call, CPU_OP for other ops; TASK, TRANSFER, WAIT, HOST or INVOKE
         for a part of a call.
-      name: Name of an NPU call's function, or of a part of the call; otherwise the name of the ops
-        or the delegate.
-      ops: Ops of the row: several if a delegate runs them; empty for a part of a call.
-      parent: Index of the row that contains this row: control flow that runs a subgraph, a
-        delegate's part, an NPU call; -1 if there is none.
-      count: Number of runs of the op, in all runs of the model.
-      times: Time in a run of the model, over all runs of the op in it.
-      operators: XNNPACK's names of the operators that ran.
+      name: Name of the function of an NPU call, name of a part of the call, or name of the ops or the delegate.
+      ops: Ops of the row: several if a delegate runs them together; empty for a part of an NPU call.
+      parent: Index of the row that contains this row, which is a control flow op, the ops of a delegate, or an NPU
+        call; -1 if no row contains this row.
+      count: Number of times that the op ran, in all runs of the model.
+      times: Time per run of the model, summed over all runs of the op within it.
+      operators: XNNPACK's names for the operators that ran.
     """
 
     kind: SpanKind
@@ -137,14 +133,13 @@ class OpMetrics:
 
 @dataclass(frozen=True, slots=True)
 class RunMetrics:
-    """The cost of a model's runs during a collection.
+    """The measured times of a model's runs during a collection.
 
     Attributes:
       run_times_s: Time of each successful run that the caller waited for, in seconds.
-      calls: Measurements of each NPU call, in the file's order.
-      ops: With a level of detail of 2 or more, the ops that ran; each row comes after the row that
-        contains it.
-      problems: Sentences about what could not be measured, and why.
+      calls: Measurements of each NPU call, in the order of the calls in the file.
+      ops: The ops that ran, if the level of detail is 2 or more; each row comes after the row that contains it.
+      problems: Sentences about missing measurements, and why they are missing.
     """
 
     run_times_s: Sequence[float]
@@ -154,14 +149,14 @@ class RunMetrics:
 
 
 class CallMeter:
-    """Measures one call's runs; a context manager around each run."""
+    """Measures the runs of one NPU call; used as a context manager around each run."""
 
     __slots__ = ("_call", "_detail_level", "_start", "_times_s", "_vendor", "_vendor_measures")
 
     def __init__(self, call: Call, detail_level: int) -> None:
-        """Starts a measurement; a higher level of detail is finer and may be slower.
+        """Starts a measurement; a higher level of detail measures more, and may slow down runs.
 
-        A vendor may have no metrics.
+        If the vendor has no metrics, only the host measures.
         """
         self._times_s: list[float] = []
         self._vendor: list[Metric] = []
@@ -170,7 +165,7 @@ class CallMeter:
         self.follow(call)
 
     def follow(self, call: Call) -> None:
-        """Continues with a call that replaces the former call; the errors are those of the start."""
+        """Continues with a call that replaces the former call; the errors are the same as in `start`."""
         self._call = call
         self._vendor_measures = False
         try:
@@ -181,13 +176,13 @@ class CallMeter:
                 raise
 
     def collect(self) -> None:
-        """Collects the vendor's measurements, before the call is closed, or at the end."""
+        """Collects the vendor's measurements before the call is closed or the measurement ends."""
         if self._vendor_measures:
             self._vendor_measures = False
             self._vendor += self._call.stop_metrics()
 
     def forget(self) -> None:
-        """Drops the host's times so far."""
+        """Discards the times that the host has measured so far."""
         self._times_s.clear()
 
     def stop(self) -> CallMetrics:

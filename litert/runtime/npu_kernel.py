@@ -1,4 +1,4 @@
-"""One NPU call in the interpreter's graph: a delegate kernel that passes its tensors to the dispatch table."""
+"""An NPU call in the interpreter's graph: a delegate kernel that passes tensors to the dispatch table."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from litert.runtime.npu_port import NpuPort
 from litert.runtime.subgraph import OPTIONAL, InterpreterSubgraph
 
 OpenCall = Callable[[Sequence[RankedTensorType], Sequence[RankedTensorType]], Call]
-"""Function that opens the call for types of inputs and outputs.
+"""Function that opens a call for given types of inputs and outputs.
 
--1 stands for a dimension that only the run knows.
+In shapes, -1 stands for a size that is known only at run time.
 """
 
 _NOWHERE = -1
 
 
 class NpuKernel:
-    """Binds one call's tensors, and runs the call.
+    """Binds tensors to the inputs and outputs of one NPU call, and runs the call.
 
     Attributes:
-      name, subgraph, op_index: Arguments of the constructor.
-      meter: Meter of the runs; None without a measurement.
-      tap: Function that gets the tensors inside the call at each run, if the vendor shows them;
-        None for plain runs.
-      pending: List that gets the events of a run without waiting; None for runs that wait.
-      cpu_tensors: Tensors that the CPU reads or writes; None if any tensor may be.
+      name, subgraph, op_index: The values that were given to the constructor.
+      meter: Object that measures the runs; None if nothing is measured.
+      tap: Function that receives the tensors inside the call at each run, if the vendor supports this; None for
+        normal runs.
+      pending: List to which asynchronous runs add their events; None for runs that wait.
+      cpu_tensors: Tensors that the CPU reads or writes; None if the CPU may read or write any tensor.
     """
 
     def __init__(
@@ -58,13 +58,12 @@ class NpuKernel:
         """Opens the call for the shapes in the file.
 
         Args:
-          name: Name of the function in the byte code.
+          name: Name of the function in the byte code that the call runs.
           subgraph: Subgraph that contains the call.
           op_index: Index of the dispatch op in the subgraph.
           inputs: Input tensors, in the vendor's order.
           outputs: Output tensors, in the vendor's order.
-          shape_outputs: For each output of dynamic shape, the index of the output that holds the
-            shape.
+          shape_outputs: For each output with a dynamic shape, the index of the output that contains this shape.
           open_call: Function that opens the call.
         """
         self.meter: CallMeter | None = None
@@ -97,7 +96,7 @@ class NpuKernel:
         self.call = open_call(self._input_types, [port.current_type for port in self._outputs])
 
     def prepare(self) -> None:
-        """Prepares the call for the current shapes; the arena is planned after this call."""
+        """Prepares the NPU call for the current shapes. The interpreter plans the arena afterwards."""
         input_types = [port.current_type for port in self._inputs]
         if input_types != self._input_types:
             self._check_shapes(input_types)
@@ -150,11 +149,11 @@ class NpuKernel:
             self._write_dynamic(port)
 
     def requirements(self, tensor: int) -> list[TensorBufferRequirements]:
-        """Yields the vendor's memory requirements for a tensor, one for each place of the tensor in the call."""
+        """Returns the vendor's memory requirements for each input or output of the call that uses a tensor."""
         return [port.requirements(self.call) for port in self._ports if port.tensor == tensor]
 
     def find_largest_input(self, tensor: int) -> int:
-        """Returns the largest size of an input with open shape, in bytes, if the vendor knows it; otherwise 0."""
+        """Returns the largest size of an input with a dynamic shape, in bytes, or 0 if this size is unknown."""
         for port in self._inputs:
             if port.tensor == tensor and -1 in port.compiled_shape and self.call.can_reshape:
                 element_type = port.current_type.element_type
@@ -165,9 +164,9 @@ class NpuKernel:
     def allocate(
         self, tensor: int, tensor_type: RankedTensorType, size: int
     ) -> TensorBuffer | None:
-        """Returns memory of the vendor's own kind for a tensor, if vendor and host can both work in it.
+        """Allocates the vendor's own kind of memory for a tensor, if both vendor and host can use it.
 
-        The result is None for host memory.
+        Returns None if the tensor must use host memory.
         """
         for wanted in self.requirements(tensor):
             made = self.call.allocate(wanted, tensor_type, size)
@@ -221,7 +220,7 @@ class NpuKernel:
         pattern = RankedTensorType.of(largest.element_type, port.compiled_shape)
         raise LiteRtError(
             Status.RUNTIME_FAILURE,
-            f"the shape {list(shape)} of output {port.index} does not fit {pattern} in "
+            f"output {port.index} has shape {list(shape)}, which does not fit {pattern} in "
             f"{largest.size_bytes} bytes",
             self._where,
             VENDOR_REPAIRS,
@@ -234,18 +233,18 @@ class NpuKernel:
                 compiled = RankedTensorType.of(now.element_type, port.compiled_shape)
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    f"input {port.index} is {now} now, but was compiled as {compiled}",
+                    f"input {port.index} is {now}, but was compiled as {compiled}",
                     self._where,
-                    "Compile the model for that shape.",
+                    "Compile the model for the new shape.",
                 )
         for port in self._outputs:
             if port.shape_output is None and -1 in port.compiled_shape:
                 raise LiteRtError(
                     Status.UNSUPPORTED,
-                    f"output {port.index} has unknown dimensions, but there is no other output "
-                    "for its shape",
+                    f"output {port.index} has unknown dimensions, but no other output contains "
+                    "its shape",
                     self._where,
-                    "Use the shapes that the file has.",
+                    "Use the input shapes in the file.",
                 )
 
     def _change_shapes(self, input_types: list[RankedTensorType]) -> None:
@@ -269,11 +268,12 @@ class NpuKernel:
         self, tensors: Sequence[int], num_outputs: int, shape_outputs: Mapping[int, int]
     ) -> None:
         if OPTIONAL in tensors:
-            raise self._damaged("an input is left out")
+            raise self._damaged("an input is omitted")
         for index in (i for pair in shape_outputs.items() for i in pair):
             if not 0 <= index < num_outputs:
                 raise self._damaged(
-                    f"output {index} is named as a shape output, but the call has {num_outputs} outputs"
+                    f"output {index} should contain a shape, but the call has only {num_outputs} "
+                    "outputs"
                 )
 
     def _check_shape_outputs(self) -> None:

@@ -1,6 +1,6 @@
-"""The parts of a compiled file for the NPU, and the vendor's session for them.
+"""The parts of a compiled file that the NPU uses, and the vendor's session that runs them.
 
-This module reads nothing but digests.
+Of the byte code and assets, this module reads only digests.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _LOG = logging.getLogger(__name__)
 
 
 class NpuParts(NamedTuple):
-    """The NPU's part of a compiled file.
+    """The parts of a compiled file that the NPU uses.
 
     Attributes:
-      stamp: Vendor and NPU that the file is for.
+      stamp: Vendor and NPU for which the file was compiled.
       manifest: Manifest of the file; None if another compiler made the file.
-      assets: Assets of the model and of byte code containers, in the order of registration:
-        companions first.
-      modules: Byte code by offset and size in the file; without its container.
+      assets: Assets of the model and of byte code containers, in the order of registration: companion files come
+        first.
+      modules: Byte code, as offset and size in the file, without the container around it.
     """
 
     stamp: Stamp
@@ -52,11 +52,11 @@ class NpuParts(NamedTuple):
     modules: Mapping[tuple[int, int], Blob]
 
     def byte_code(self, options: DispatchOptions) -> Blob:
-        """Returns the module that the options of one of the model's calls name."""
+        """Returns the byte code module of one of the model's NPU calls, given the options of the call."""
         return self.modules[options.bytecode_offset, options.bytecode_size]
 
     def shape_outputs(self, call_name: str) -> Mapping[int, int]:
-        """Returns the index of the output that holds the shape, for each of a call's outputs of dynamic shape."""
+        """Returns the index of the output that contains the shape, for each output with a dynamic shape."""
         declared = self.manifest.shape_outputs if self.manifest else ()
         return {s.output: s.shape_output for s in declared if s.call_name == call_name}
 
@@ -65,14 +65,14 @@ class NpuParts(NamedTuple):
 def read_npu_parts(
     model: Model, manifest: Manifest | None, file: Blob, where: str, size_limit: int | None
 ) -> NpuParts | None:
-    """Finds the NPU's part of a file, and checks it; returns None if the model has no NPU calls.
+    """Finds and checks the parts of a file that the NPU uses; returns None if the model has no NPU calls.
 
     Args:
       model: Model that was read from `file`.
       manifest: Manifest of the file; None if there is none.
       file: The whole file.
       where: Name of the file, for errors.
-      size_limit: Largest size of parts that are compared with their digests, in bytes; None for any
+      size_limit: Largest size, in bytes, of a part that is compared with its digest; None to compare parts of any
         size.
     """
     calls = [
@@ -86,7 +86,7 @@ def read_npu_parts(
     if stamp is None:
         raise LiteRtError(
             Status.INVALID_FLATBUFFER,
-            "the file has NPU calls, but no stamp that names their vendor",
+            "the file has NPU calls, but no stamp with the name of their vendor",
             where,
             "Compile the model again.",
         )
@@ -122,10 +122,10 @@ def open_session(
     limits: Limits | None,
     resources: ExitStack,
 ) -> Session:
-    """Opens the vendor's device, and registers the file's assets; the file stays open as long as the session.
+    """Opens the vendor's device, and registers the file's assets. The file must stay open as long as the session.
 
-    With limits, the device runs in a process of its own. `resources` gets the objects that must be
-    closed.
+    If `limits` is given, the device runs in a separate process. Objects that must be closed are added to
+    `resources`.
     """
     manufacturer = parts.stamp.soc_manufacturer
     library_path = environment_options.dispatch_library_path

@@ -1,9 +1,9 @@
-"""One input or output of an NPU call, and the memory that the vendor gets for it.
+"""One input or output of an NPU call, and the memory that is passed to the vendor for it.
 
-Normally the vendor gets the tensor's own memory; if a vendor takes no host memory, the tensor lies
-in the vendor's memory. A staging buffer, which belongs to the call, stands between tensor and
-vendor only if the tensor's memory does not meet the requirements of the vendor (alignment, size,
-type of memory) or of the CPU, or may be freed while the vendor uses it.
+Normally, the tensor's own memory is passed to the vendor. If a vendor cannot use host memory, the tensor is placed
+in the vendor's memory. A staging buffer is used in two cases: if the tensor's memory does not meet the
+requirements of the vendor (alignment, size, type of memory) or of the CPU, or if the tensor's memory may be freed
+while the vendor uses it.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class NpuPort:
     """Binds a tensor to an input or output of a call.
 
     Attributes:
-      index: Index among the call's inputs, or among its outputs.
+      index: Index in the list of the call's inputs or outputs.
       tensor: Index of the tensor in the subgraph.
-      compiled_shape: Shape that the call was compiled for, with -1 for any size.
-      shape_output: For an output of dynamic shape, the index of the output that holds the shape.
-      is_dynamic: Whether only the run knows the shape; False if the vendor knows the shape before.
-      data: View of the struct field that holds the pointer to the tensor's memory.
-      address: Address of the bound memory; if `data` holds another address, that memory must be
+      compiled_shape: Shape for which the call was compiled, with -1 for any size.
+      shape_output: For an output with a dynamic shape, the index of the output that contains this shape.
+      is_dynamic: Whether the shape is known only at run time; False if the vendor knows the shape before a run.
+      data: View of the struct field with the pointer to the tensor's memory.
+      address: Address of the bound memory. If `data` contains another address, the memory at that address must be
         bound.
-      staging: Staging buffer between tensor and vendor; None if the tensor's own memory is bound.
+      staging: Staging buffer that is passed to the vendor; None if the tensor's own memory is bound.
     """
 
     __slots__ = (
@@ -57,7 +57,7 @@ class NpuPort:
         tensor: int,
         shape_output: int | None = None,
     ) -> None:
-        """Makes a port from the facts in the file."""
+        """Creates a port from the data in the file."""
         self.index = index
         self.tensor = tensor
         self.shape_output = shape_output
@@ -73,9 +73,9 @@ class NpuPort:
 
     @property
     def current_type(self) -> RankedTensorType:
-        """Returns the current element type and shape.
+        """Returns the current element type and shape of the tensor.
 
-        A dimension is -1 if the inputs do not determine it.
+        A dimension is -1 if the inputs do not determine its size.
         """
         now = self._subgraph.tensor_type(self.tensor)
         if self.shape_output is None:
@@ -94,9 +94,9 @@ class NpuPort:
         return call.output_requirements[self.index]
 
     def prepare(self, call: Call) -> None:
-        """Moves the tensor into separate memory if the arena's memory does not qualify.
+        """Moves the tensor into separate memory if the vendor cannot use memory in the arena.
 
-        This method must run before the arena is planned.
+        This method must be called before the arena is planned.
         """
         self.address = _NOWHERE
         subgraph = self._subgraph
@@ -155,7 +155,7 @@ class NpuPort:
         return (
             not self.is_dynamic
             and bool(tensor.data)
-            and tensor.allocation_type != Allocation.DYNAMIC  # freed by whoever resizes it
+            and tensor.allocation_type != Allocation.DYNAMIC  # freed when the tensor is resized
             and call.takes(wanted, self._subgraph.buffer_of(self.tensor))
         )
 
@@ -175,7 +175,7 @@ class NpuPort:
 def largest_shape(
     pattern: Sequence[int], size_bytes: int, element_type: ElementType
 ) -> tuple[int, ...]:
-    """Returns a shape of a pattern that fills a buffer: the first unknown dimension takes the available size."""
+    """Returns a shape that fits a pattern and a buffer; the first unknown dimension gets the largest size."""
     known_bits = element_type.bits * prod(d for d in pattern if d >= 0)
     most = size_bytes * 8 // known_bits if known_bits else 0
     unknown = [i for i, d in enumerate(pattern) if d < 0]

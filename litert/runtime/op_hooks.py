@@ -1,7 +1,7 @@
-"""Installs functions in front of the ops of a model.
+"""Installs functions that are called instead of the ops' own functions.
 
-The interpreter has a copy of each op's `TfLiteRegistration`, and calls the function that its
-`invoke` points to.
+The interpreter has its own copy of each op's `TfLiteRegistration`, and calls the function to which the copy's
+`invoke` points.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import TypeAlias
 from litert.runtime.subgraph import InterpreterSubgraph
 
 Node: TypeAlias = tuple[int, int]
-"""Index of a subgraph in the file, and an interpreter op in it."""
+"""Index of a subgraph in the file, and a node of the interpreter in this subgraph."""
 
 
 class OpHooks:
-    """Functions in the place of the ops' own functions; callers hold the model's lock.
+    """Replaces the functions of ops by other functions; callers must hold the model's lock.
 
     Attributes:
-      nodes: Ops that have such a function.
+      nodes: Ops whose functions are replaced.
     """
 
     def __init__(self, subgraphs: Mapping[int, InterpreterSubgraph]) -> None:
@@ -29,11 +29,13 @@ class OpHooks:
         self._functions: Sequence[int] = ()
 
     def install(self, make: Callable[[Sequence[int]], Sequence[int]]) -> None:
-        """Installs the functions; must run again after a plan that may have changed which ops run.
+        """Installs the functions.
+
+        Callers must install the functions again after each memory plan, which may change which ops run.
 
         Args:
-          make: Function that gets the addresses of the ops' own functions, and returns the
-            addresses of the functions to call instead.
+          make: Function that takes the addresses of the ops' own functions, and returns the addresses of the
+            functions that replace them.
         """
         self.uninstall()
         nodes = [

@@ -1,4 +1,4 @@
-"""Adds up the runs of ops: a row for each op, and below it rows for the ops that it ran."""
+"""Adds up the times of ops: a row for each op, and below this row a row for each op that the op ran."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from litert.runtime.timing_code import OperatorEvent
 from litert.runtime.xnnpack_operators import OperatorGroup, group_operators
 
 _MOST_SAMPLES = 256
-"""Number of runs whose times a row keeps."""
+"""Number of runs for which a row keeps the time of each run."""
 
 
 class _OpKey(NamedTuple):
@@ -44,16 +44,16 @@ class _PartKey(NamedTuple):
 
 
 class OpRows:
-    """The times of a model's ops in its runs; the number of ops limits the size."""
+    """The times of a model's ops in its runs. The size depends on the number of ops, not on the number of runs."""
 
     def __init__(
         self, subgraphs: Mapping[int, InterpreterSubgraph], functions: Mapping[Node, str]
     ) -> None:
-        """Starts without runs.
+        """Starts with no runs.
 
         Args:
           subgraphs: Subgraphs by their index in the file.
-          functions: Names of the NPU calls, by the op in the file.
+          functions: Names of the NPU calls, by the index of the op in the file.
         """
         self._subgraphs = subgraphs
         self._functions = functions
@@ -64,7 +64,7 @@ class OpRows:
         self._delegated: dict[Node, Sequence[OpPlace]] = {}
 
     def add_run(self, runs: Sequence[OpRun], spans: Sequence[Span]) -> None:
-        """Adds a run of the model: its ops, and the vendors' measurements of the run."""
+        """Adds one run of the model: the times of its ops, and the vendors' measurements."""
         touched: set[_Row] = set()
         self._add(self._root, runs, spans, touched)
         sample, left = divmod(self._num_runs, self._stride)
@@ -83,7 +83,7 @@ class OpRows:
         return any(len(self._ops(row.key)) > 1 and not row.children for row in rows)
 
     def metrics(self) -> list[OpMetrics]:
-        """Returns the rows that were added up."""
+        """Returns the rows with the sums over all runs."""
         found: list[OpMetrics] = []
         self._describe(self._root, -1, found)
         return found
@@ -167,7 +167,7 @@ class OpRows:
         return SpanKind.CPU_OP, _joined_names(self._ops(key))
 
     def tell_recordings(self, runs: Sequence[OpRun]) -> None:
-        """Records spans of the CPU's ops, and of XNNPACK's operators as if they followed each other."""
+        """Records spans of ops on the CPU, and of XNNPACK's operators as if these ran without gaps."""
         track = threading.current_thread().name
         for run in runs:
             kind, name = self._kind_and_name(_OpKey(run.node))

@@ -1,7 +1,7 @@
-"""Measures each op of a model: during a collection, another function runs in front of each op's own function.
+"""Measures each op of a model: during a collection, a measuring function is called before each op's own function.
 
-XNNPACK runs its part of a model as one op, and reports the times of its operators to a profiler, if
-the model was loaded with a profiler.
+XNNPACK runs many ops as one op. If the model was loaded with a profiler, XNNPACK reports the times of its
+operators to the profiler.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class OpRun(NamedTuple):
 
     Attributes:
       node: The op.
-      start_ns, end_ns: Times of `time.perf_counter_ns`, in nanoseconds.
-      inner: Ops that this op has run, in order.
-      operators: XNNPACK operators that the op has run, in order.
+      start_ns, end_ns: Start and end, as times of `time.perf_counter_ns` in nanoseconds.
+      inner: Other ops that were run by this op, in order.
+      operators: XNNPACK operators that were run by the op, in order.
     """
 
     node: Node
@@ -32,27 +32,27 @@ class OpRun(NamedTuple):
 
 
 class OpTimer:
-    """Measures the ops of a model; callers hold the model's lock.
+    """Measures the ops of a model; callers must hold the model's lock.
 
     Attributes:
-      num_lost: Number of op runs that did not fit into the log.
+      num_lost: Number of runs of ops that were lost because the log was full.
     """
 
     def __init__(
         self, subgraphs: Mapping[int, InterpreterSubgraph], profiler: Profiler | None
     ) -> None:
-        """Measures nothing before `install`; `profiler` is the profiler that the model was loaded with."""
+        """Measures nothing before `install`; `profiler` is the profiler with which the model was loaded."""
         self.num_lost = 0
         self._hooks = OpHooks(subgraphs)
         self._profiler = profiler
         self._log: EventLog | None = None
 
     def install(self) -> None:
-        """Starts the measurement; must run again after a plan that may have changed which ops run.
+        """Starts the measurement, and must be called again after each memory plan, which may change which ops run.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if there is no such code for the machine, or the code may not
-            run. After an error, nothing is changed.
+          LiteRtError: UNSUPPORTED, if this kind of machine is not supported, or the system does not allow
+            generated code. After an error, nothing is changed.
         """
         self.uninstall()
         self._hooks.install(self._make_log)
@@ -67,12 +67,12 @@ class OpTimer:
         self._log = None
 
     def drop_runs(self) -> None:
-        """Forgets runs that failed, or that no caller waited for."""
+        """Discards the measurements of runs that failed, or for which no caller waited."""
         if self._log is not None:
             self._log.take()
 
     def take_run(self) -> list[OpRun]:
-        """Returns the ops that the last run of the model has run, in order."""
+        """Returns the ops that ran in the last run of the model, in order."""
         if self._log is None:
             return []
         events, num_lost = self._log.take()

@@ -1,4 +1,4 @@
-"""A subgraph that callers run: its shapes, its memory plan, and the memory requirements of its tensors."""
+"""A subgraph that a signature runs: its shapes, its memory plan, and the memory requirements of its tensors."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from litert.runtime.subgraph import InterpreterSubgraph, NodeView
 from litert.runtime.tflite_abi import Allocation
 
 _MOST_ROOM = 64 << 20
-"""Number of bytes that a buffer for all shapes has beyond the bytes of its current shape."""
+"""Maximum number of bytes that a buffer for all shapes has in addition to the bytes of its current shape."""
 
 
 class PlannedSubgraph:
-    """Plans a subgraph's memory, and plans again after a resize.
+    """Plans the memory of a subgraph, and plans it again after an input was resized.
 
     Attributes:
       run: Function that runs the subgraph.
-      on_plan: Function that is called after each plan; None if there is none.
+      on_plan: Function that is called after each memory plan; None for no function.
       tensors: The subgraph in the interpreter.
       kernels: NPU calls in the subgraph.
       cpu_tensors: Tensors that the CPU reads or writes.
-      has_dynamic_tensors: Whether only the run knows some shapes; the interpreter may then move all
-        its memory in a run.
+      has_dynamic_tensors: Whether some shapes are known only at run time, so that the interpreter may move all its
+        memory during a run.
       is_all_npu: Whether no op of the subgraph runs on the CPU.
-      generation: Number that changes with each plan.
-      has_run: Whether a run of this plan has determined all shapes.
+      generation: Number that changes with each memory plan.
+      has_run: Whether a run has determined all shapes since the last memory plan.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class PlannedSubgraph:
         self._is_planned = False
 
     def plan(self) -> None:
-        """Prepares the subgraph for a run, unless it is prepared; raises errors about the shapes."""
+        """Prepares the subgraph for a run, unless it is already prepared; raises errors from shape inference."""
         if self._is_planned:
             return
         self._interpreter.allocate(self._index)
@@ -85,15 +85,15 @@ class PlannedSubgraph:
             self.on_plan()
 
     def note_dynamic_tensors(self) -> None:
-        """Records that a run has shown shapes that only a run knows."""
+        """Records that a run has determined the shapes that are known only at run time."""
         if not self.has_dynamic_tensors:
             self.has_dynamic_tensors = True
             self.generation += 1
 
     def tensor_type(self, tensor: int) -> RankedTensorType:
-        """Returns the current element type and shape.
+        """Returns the current element type and shape of a tensor.
 
-        A dimension that only a run knows is -1 until a run has ended.
+        A dimension that is known only at run time is -1 until a run has ended.
         """
         now = self.tensors.tensor_type(tensor)
         if tensor not in self._untold or self.has_run:
@@ -101,10 +101,10 @@ class PlannedSubgraph:
         return RankedTensorType.of(now.element_type, self._pattern(tensor))
 
     def requirements(self, tensor: int, where: str) -> TensorBufferRequirements:
-        """Returns the memory requirements of a tensor for all its readers and writers, for its current shape.
+        """Returns the memory requirements of a tensor with its current shape, combined for all its ops.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if only a run knows the tensor's shape, and no vendor knows its
+          LiteRtError: UNSUPPORTED, if the tensor's shape is known only at run time, and no vendor knows its
             largest size.
         """
         wanted = self._wanted(tensor)
@@ -122,12 +122,12 @@ class PlannedSubgraph:
         *,
         is_for_all_shapes: bool = False,
     ) -> TensorBuffer:
-        """Makes a buffer for a tensor in which all readers and writers can work, as far as that is possible.
+        """Allocates a buffer for a tensor that all ops can use in place, as far as possible.
 
-        If only a run knows the shape, the buffer has the largest size; otherwise the size from
-        `requirements`. A `former` buffer in host memory that is large enough gets the new shape:
-        the pages of a new buffer cost more than a run. A buffer for all shapes has room for larger
-        shapes: for all that the vendor foresees, or for twice the bytes of the former buffer.
+        If the shape is known only at run time, the buffer has the largest possible size; otherwise it has the size
+        from `requirements`. If `former` is in host memory and large enough, it is reused with the new shape, since
+        allocating the pages of a new buffer takes longer than a run. A buffer for all shapes is also large enough
+        for the largest shape that the vendor knows, or twice as large as `former`, within a limit.
         """
         wanted = self._wanted(tensor)
         self._check_is_bounded(tensor, wanted, where)
@@ -153,7 +153,7 @@ class PlannedSubgraph:
         return allocate(tensor_type, size, has_all_pages=0 < foreseen <= size)
 
     def make_memory(self, tensor: int) -> TensorBuffer:
-        """Makes a buffer in the runtime's own memory for a tensor of the current shape."""
+        """Allocates a buffer in host memory for a tensor with its current shape."""
         tensor_type, size = self.tensors.tensor_type(tensor), self.tensors.tensor(tensor).bytes
         for kernel in self.kernels:
             made = kernel.allocate(tensor, tensor_type, size)
@@ -162,13 +162,13 @@ class PlannedSubgraph:
         return allocate(tensor_type, size)
 
     def resize(self, tensor: int, shape: Sequence[int], where: str, *, strict: bool) -> None:
-        """Sets an input's shape; tensors no longer use the memory of callers.
+        """Sets an input's shape. Afterwards, tensors no longer use the callers' memory.
 
         Args:
           tensor: Index of the input tensor.
           shape: New shape of the input.
           where: Name of the input, for errors.
-          strict: Whether only dimensions that the model leaves open may change.
+          strict: Whether only the dynamic dimensions of the model's input may change.
         """
         import numpy as np
 
@@ -188,7 +188,7 @@ class PlannedSubgraph:
 
     @contextmanager
     def collect_events(self) -> Iterator[list[Event]]:
-        """Lets NPU calls continue after `run`: the list gets their events."""
+        """Makes NPU calls asynchronous: they may still run after `run` returns, and add their events to a list."""
         events: list[Event] = []
         for kernel in self.kernels:
             kernel.pending = events
@@ -225,9 +225,9 @@ class PlannedSubgraph:
         if tensor in self._untold and not (self.has_run or wanted):
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"only a run knows the shape {self.tensor_type(tensor)}",
+                f"the shape {self.tensor_type(tensor)} is known only at run time",
                 where,
-                "Run the model with arrays (CompiledModel.run), or on your own buffer that is "
+                "Run the model with arrays (CompiledModel.run), or with your own buffer that is "
                 "large enough.",
             )
 
@@ -237,14 +237,16 @@ class PlannedSubgraph:
         if -1 not in signature or min(shape, default=1) < 1 or not is_of_pattern(shape, signature):
             element_type = self.tensors.tensor_type(tensor).element_type
             foreseen = RankedTensorType.of(element_type, signature)
-            hint = "Give unknown dimensions (?) a number, and keep the others unchanged."
+            hint = "Give each unknown dimension (?) a size, and keep the known dimensions."
             if -1 not in signature:
-                hint = "The model fixes the shape: give data of that shape, or convert the model again."
+                hint = "The model's shape is fixed: give data with this shape, or convert the model again."
             if 0 in shape:
-                hint = "A tensor without elements cannot run: each dimension must be at least 1."
+                hint = (
+                    "Tensors without elements are not supported: each dimension must be at least 1."
+                )
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the shape is {list(shape)}, but the model has {foreseen}",
+                f"the shape is {list(shape)}, but the model's input has {foreseen}",
                 where,
                 hint,
             )

@@ -1,7 +1,7 @@
-"""At the end of the process, waits until daemon threads have left the models.
+"""At the end of the process, waits until daemon threads have returned from calls into models.
 
-Python ends a daemon thread when it next takes Python's lock, which aborts the process if the thread
-is in a C++ callback. So the end of the process waits for active calls, and lets no new call begin.
+At its exit, Python ends a daemon thread as soon as the thread acquires the GIL, which aborts the process if the
+thread is in a C++ callback. Therefore the process waits for active calls before it exits, and allows no new calls.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from weakref import WeakSet
 _MOST_S = 10.0
 """Time limit for active calls at the end of the process, in seconds.
 
-A longer call, such as a kernel that never ends, usually does not return.
+A call that takes longer, such as an endless kernel, usually never returns.
 """
 
 _locks: WeakSet[threading.RLock] = WeakSet()
@@ -23,7 +23,10 @@ _registering = threading.Lock()
 
 
 def model_lock() -> threading.RLock:
-    """Returns a lock that each call into a model must hold. The lock stays taken when the process ends."""
+    """Returns a lock that each call into a model must hold.
+
+    At the end of the process, the lock is acquired and never released.
+    """
     lock = threading.RLock()
     with _registering:
         _locks.add(lock)

@@ -1,4 +1,4 @@
-"""A named entry of a model: checks buffers for its inputs and outputs, and runs the entry."""
+"""A signature of a model: checks buffers for its inputs and outputs, and runs its subgraph."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class SignatureTensor(NamedTuple):
 
 
 class SignatureRunner:
-    """Runs one signature; callers hold the model's lock.
+    """Runs one signature; callers must hold the model's lock.
 
     Attributes:
       key: Name of the signature.
       subgraph: Subgraph that the signature runs.
-      inputs, outputs: Inputs and outputs in the subgraph's order.
+      inputs, outputs: Inputs and outputs of the signature, in the subgraph's order.
     """
 
     def __init__(
@@ -64,15 +64,16 @@ class SignatureRunner:
     def run(
         self, inputs: Sequence[TensorBuffer | None], outputs: Sequence[TensorBuffer | None]
     ) -> None:
-        """Runs on these buffers, in place wherever the kernels can work there.
+        """Runs the signature on buffers, without copies if the kernels can use the buffers' memory.
 
         Args:
-          inputs: One buffer for each input; None for the buffer of the previous run.
-          outputs: One buffer for each output; None leaves the output for `read_output`.
+          inputs: One buffer for each input; None reuses the buffer of the previous run.
+          outputs: One buffer for each output; None means that the caller reads the output with `read_output`.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for buffers that do not fit; MISSING_INPUT_TENSOR;
-            RUNTIME_FAILURE; errors of a vendor. The signature can run again after an error.
+          LiteRtError: INVALID_ARGUMENT, if a buffer has the wrong type, shape or size; MISSING_INPUT_TENSOR, if an
+            input has no buffer; RUNTIME_FAILURE, if the run fails; or an error of a vendor. The signature can run
+            again after an error.
         """
         self._rebind(inputs, outputs)
         self._binding.copy_in()
@@ -81,14 +82,14 @@ class SignatureRunner:
         self._binding.copy_out()
 
     def is_all_npu(self) -> bool:
-        """Whether the NPU computes everything, so that `start` can be used."""
+        """Whether the signature consists only of NPU calls, so that `start` can be used."""
         self.subgraph.plan()
         return self.subgraph.is_all_npu
 
     def start(
         self, inputs: Sequence[TensorBuffer | None], outputs: Sequence[TensorBuffer]
     ) -> Sequence[Event]:
-        """Starts a run on the NPU alone without waiting; returns the events of all active calls."""
+        """Starts a run that consists only of NPU calls; returns the events of all active calls."""
         with self.subgraph.collect_events() as events:
             try:
                 self._rebind(inputs, outputs)
@@ -105,7 +106,7 @@ class SignatureRunner:
         return events
 
     def read_output(self, argument: SignatureTensor) -> np.ndarray[Any, Any]:
-        """Returns a copy of an output from the last run, which had no buffer for the output."""
+        """Returns a copy of an output for which the last run had no buffer."""
         return self._tensors.buffer_of(argument.tensor).copy()
 
     def fit_shapes(self, shapes: Sequence[Sequence[int]]) -> None:
@@ -115,9 +116,9 @@ class SignatureRunner:
         self.subgraph.plan()
 
     def tensor_type(self, argument: SignatureTensor) -> RankedTensorType:
-        """Returns the current element type and shape.
+        """Returns the current element type and shape of an input or output.
 
-        A dimension that only a run knows is -1 until a run has ended.
+        A dimension that is known only at run time is -1 until a run has ended.
         """
         if argument.kind == "output":
             self.subgraph.plan()
@@ -128,7 +129,7 @@ class SignatureRunner:
         return self._tensors.tensor_name(argument.tensor)
 
     def requirements(self, argument: SignatureTensor) -> TensorBufferRequirements:
-        """Returns the requirements for the tensor's memory."""
+        """Returns the memory requirements of the tensor of an input or output."""
         self.subgraph.plan()
         return self.subgraph.requirements(argument.tensor, self.where(argument))
 
@@ -139,9 +140,9 @@ class SignatureRunner:
         *,
         is_for_all_shapes: bool = False,
     ) -> TensorBuffer:
-        """Makes a buffer that can be bound without a copy.
+        """Allocates a buffer that can be bound to an input or output without a copy.
 
-        Further arguments are those of `PlannedSubgraph.allocate`.
+        Further arguments are the same as in `PlannedSubgraph.allocate`.
         """
         self.subgraph.plan()
         where, tensor_type = self.where(argument), self._tensors.tensor_type(argument.tensor)
@@ -156,10 +157,10 @@ class SignatureRunner:
         if stored.sparsity and stored.bytes < tensor_type.size_bytes:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"the {argument.kind} is a sparse constant of the model: buffers cannot hold this "
-                "form",
+                f"the {argument.kind} is a sparse constant of the model, which cannot be stored "
+                "in a buffer",
                 where,
-                "Make the constant dense, or let only ops read it.",
+                "Make the constant dense, or remove it from the signature.",
             )
         return self.subgraph.allocate(
             argument.tensor, where, former, is_for_all_shapes=is_for_all_shapes
@@ -181,7 +182,7 @@ class SignatureRunner:
     def resize(
         self, argument: SignatureTensor, shape: Sequence[int], *, strict: bool = True
     ) -> None:
-        """Sets an input's shape; with `strict`, only dimensions that the model leaves open may change."""
+        """Sets an input's shape; with `strict`, only dynamic dimensions of the input may change."""
         self.subgraph.resize(argument.tensor, shape, self.where(argument), strict=strict)
 
     def _rebind(
@@ -220,7 +221,7 @@ class SignatureRunner:
         if buffer is None:
             raise LiteRtError(
                 Status.MISSING_INPUT_TENSOR,
-                "there is no buffer, neither now nor from a previous run",
+                "the input has no buffer, neither in this run nor from a previous run",
                 self.where(argument),
             )
         self._check_element_type(argument, buffer)
@@ -235,7 +236,7 @@ class SignatureRunner:
         if is_read_only(buffer):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                "the buffer lies in a read-only array",
+                "the buffer shares the memory of a read-only array",
                 self.where(argument),
             )
         if not self.subgraph.has_dynamic_tensors:
@@ -257,12 +258,12 @@ class SignatureRunner:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"the buffer has {buffer.size} bytes, but "
-                f"{self._tensors.tensor_type(argument.tensor)} takes {size}",
+                f"{self._tensors.tensor_type(argument.tensor)} needs {size}",
                 self.where(argument),
-                "Make buffers with the model's create functions, and make new buffers after a "
+                "Create buffers with the model's create methods, and create new buffers after a "
                 "resize.",
             )
 
     def where(self, argument: SignatureTensor) -> str:
-        """Returns a text that names an input or output, for errors."""
+        """Returns a text with the name of an input or output, for errors."""
         return f"{argument.kind} '{argument.name}' of {signature_text(self.key)}"

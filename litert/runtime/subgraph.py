@@ -1,4 +1,4 @@
-"""A subgraph inside stock LiteRT's interpreter: its tensors and nodes, accessed through `TfLiteContext`."""
+"""A subgraph in stock LiteRT's interpreter: its tensors and nodes, accessed through `TfLiteContext`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from litert.runtime import tflite_abi as abi
 from litert.runtime.host_memory import is_fit_for_cpu
 
 OPTIONAL = -1
-"""`kTfLiteOptionalTensor`: index of an input that is left out."""
+"""`kTfLiteOptionalTensor`: index that stands for an omitted input."""
 
 _TENSOR_SIZE = ctypes.sizeof(abi.Tensor)
 
@@ -28,10 +28,10 @@ class NodeView:
     """A node of the execution plan.
 
     Attributes:
-      index: Index in the subgraph, not in the plan.
-      inputs, outputs: Indices of tensors; OPTIONAL for a tensor that is left out.
+      index: Index of the node in the subgraph, not in the execution plan.
+      inputs, outputs: Indices of the node's tensors; OPTIONAL stands for an omitted tensor.
       name: Name of a custom op or of a delegate's kernel; "" for all other nodes.
-      custom_options: Options of a custom op.
+      custom_options: Serialized options of a custom op.
       is_delegated: Whether a delegate runs the node.
     """
 
@@ -44,24 +44,26 @@ class NodeView:
 
 
 class InterpreterSubgraph:
-    """Reads and changes the interpreter's own structs; valid as long as the interpreter lives.
+    """Reads and changes the interpreter's own structs.
+
+    An `InterpreterSubgraph` must not be used after its interpreter was destroyed.
 
     Attributes:
       context: Address of the subgraph's `TfLiteContext`.
-      is_called: Whether control flow runs the subgraph, instead of a caller: its arena is then
-        released after each run, and an op may move its inputs.
+      is_called: Whether a control flow op runs the subgraph instead of a caller. If so, the arena is released
+        after each run, and the op may move the subgraph's inputs.
       memory: Buffers that tensors use in place of the arena, by tensor index.
-      homeless: Tensors that get no memory in the arena, and need other memory before the next run.
-      tenant: Owner of that memory, except for the NPU calls' own memory; only the owner sets and
-        compares this attribute.
-      tensors_field: View of the address of the array of tensors.
+      homeless: Tensors that get no memory in the arena, and need memory from elsewhere before the next run.
+      tenant: Owner of the memory in `moved`, except for memory of NPU calls; only the owner sets and compares this
+        attribute.
+      tensors_field: View of the field with the address of the tensor array.
     """
 
     def __init__(self, context: int) -> None:
-        """Reads a context while the interpreter shows it to a delegate.
+        """Reads a `TfLiteContext` while the interpreter passes it to a delegate.
 
-        Later, the interpreter replaces functions that only delegates may call with failing
-        functions: this object keeps the original functions.
+        Later, the interpreter replaces the functions that only delegates may call by functions that fail, so this
+        object stores the original functions.
         """
         self.context = context
         self.is_called = False
@@ -80,7 +82,7 @@ class InterpreterSubgraph:
         return int(self._head.tensors_size)
 
     def tensor(self, index: int) -> abi.Tensor:
-        """Returns a tensor's struct.
+        """Returns the struct of a tensor.
 
         The array that contains the struct may move whenever the interpreter prepares ops.
         """
@@ -88,9 +90,9 @@ class InterpreterSubgraph:
         return abi.Tensor.from_address(self._head.tensors + index * _TENSOR_SIZE)
 
     def data_field(self, index: int) -> memoryview[int]:
-        """Returns the pointer to a tensor's memory, as a view of one number.
+        """Returns a view of the struct field with the pointer to a tensor's memory.
 
-        The pointer may move with the tensor.
+        The field may move with the tensor's struct.
         """
         offset = index * _TENSOR_SIZE + abi.Tensor.data.offset
         return abi.view_word(self._head.tensors + offset)
@@ -122,14 +124,14 @@ class InterpreterSubgraph:
         return signature or self.tensor_type(index).shape
 
     def nodes(self) -> Iterator[NodeView]:
-        """Yields the nodes that run, in order."""
+        """Yields the nodes of the execution plan, in order."""
         plan = ctypes.c_void_p()
         self._check(self._get_plan(self.context, ctypes.byref(plan)), "GetExecutionPlan")
         for index in abi.read_int_array(plan.value):
             yield self.node(index)
 
     def node(self, index: int) -> NodeView:
-        """Returns an op by its index in the subgraph, even if a delegate has taken the op."""
+        """Returns an op by its index in the subgraph, even if a delegate runs the op."""
         node, registration = self._structs(index)
         name, options = "", b""
         if registration.builtin_code in (abi.CUSTOM, abi.DELEGATE):
@@ -148,18 +150,18 @@ class InterpreterSubgraph:
     def registration(self, index: int) -> abi.Registration:
         """Returns the interpreter's own copy of a node's `TfLiteRegistration`.
 
-        The copy may move whenever ops are prepared.
+        The interpreter's copy may move whenever ops are prepared.
         """
         return self._structs(index)[1]
 
     def op_name(self, index: int) -> str:
-        """Returns a node's name: the name in the schema, of a custom op, or of a delegate's kernel."""
+        """Returns the name of a node: the name of a builtin op, a custom op or a delegate's kernel."""
         return self.node(index).name or builtin_name(self.registration(index).builtin_code)
 
     def delegated_ops(self, index: int) -> tuple[int, ...]:
-        """Returns the ops that a delegate's kernel has taken, in their former order.
+        """Returns the ops that a delegate's kernel runs, in their original order.
 
-        The list is empty for other nodes.
+        The list is empty for all other nodes.
         """
         node, registration = self._structs(index)
         is_known = registration.builtin_code == abi.DELEGATE and node.delegate and node.builtin_data
@@ -170,7 +172,7 @@ class InterpreterSubgraph:
 
     @property
     def profiler(self) -> int:
-        """The address of the profiler object, which gets the times of ops; 0 if there is none."""
+        """The address of the profiler object, to which the times of ops are reported; 0 if there is none."""
         return self._head.profiler or 0
 
     @profiler.setter
@@ -178,7 +180,7 @@ class InterpreterSubgraph:
         self._head.profiler = address
 
     def set_memory(self, index: int, buffer: TensorBuffer) -> None:
-        """Moves a tensor into given memory, which the interpreter then neither allocates nor frees."""
+        """Moves a tensor into memory of the caller, which the interpreter neither allocates nor frees."""
         tensor = self.tensor(index)
         tensor.allocation_type = abi.Allocation.CUSTOM
         tensor.data = self._addresses[index] = buffer.address
@@ -186,10 +188,10 @@ class InterpreterSubgraph:
         self.homeless.discard(index)
 
     def hold_memory(self, index: int) -> None:
-        """Locks a vendor's memory for the CPU; its address may have changed.
+        """Locks a vendor's memory for the CPU, and updates the tensor's address, which may have changed.
 
         Raises:
-          LiteRtError: Error of the vendor; RUNTIME_FAILURE, if the CPU cannot use the memory's new
+          LiteRtError: An error of the vendor; RUNTIME_FAILURE, if the CPU cannot use the memory at its new
             address.
         """
         buffer = self.memory.get(index)
@@ -198,7 +200,8 @@ class InterpreterSubgraph:
         if not is_fit_for_cpu(buffer, self.tensor(index).bytes):
             raise LiteRtError(
                 Status.RUNTIME_FAILURE,
-                f"the device's memory has moved to {buffer.address:#x}, where the CPU cannot use it",
+                f"the device's memory has moved to {buffer.address:#x}, where the CPU cannot use "
+                "it",
                 f"tensor '{self.tensor_name(index)}'",
                 VENDOR_REPAIRS,
             )
@@ -208,8 +211,8 @@ class InterpreterSubgraph:
         """Moves tensors back into the arena, which must be planned again before the next run.
 
         Args:
-          homeless: Tensors that need no place in the arena, because they get other memory before
-            the next run.
+          homeless: Tensors that need no memory in the arena, because they get memory from elsewhere before the
+            next run.
         """
         for index in self.memory:
             tensor = self.tensor(index)
@@ -224,18 +227,18 @@ class InterpreterSubgraph:
         self.tenant = None
 
     def release(self) -> None:
-        """Releases memory and tenant after the end of the interpreter."""
+        """Releases `moved` and `tenant` after the interpreter was destroyed."""
         self.memory.clear()
         self.homeless.clear()
         self._arena_buffers.clear()
         self.tenant = None
 
     def forget_arena(self) -> None:
-        """Records that the arena may have moved: addresses from before are no longer valid."""
+        """Records that the arena may have moved, so that earlier addresses are no longer valid."""
         self._arena_buffers.clear()
 
     def buffer_of(self, index: int) -> TensorBuffer:
-        """Returns a tensor's current memory; the same object as long as the memory stays the same."""
+        """Returns a tensor's current memory as a buffer; the object stays the same as long as the memory does."""
         tensor_type = self.tensor_type(index)
         tensor = self.tensor(index)
         address = tensor.data or 0  # NULL, if the tensor is empty
@@ -261,7 +264,7 @@ class InterpreterSubgraph:
             tensor.data = None
 
     def resize(self, index: int, shape: Sequence[int]) -> None:
-        """Sets a tensor's shape; also allocates memory, if the tensor is dynamic."""
+        """Sets a tensor's shape; if the tensor is dynamic, also allocates its memory."""
         resize_tensor = abi.ResizeTensor(self._head.resize_tensor)
         shape_array = abi.allocate_int_array(shape)  # the function frees the array
         status = resize_tensor(self.context, ctypes.addressof(self.tensor(index)), shape_array)
@@ -270,7 +273,7 @@ class InterpreterSubgraph:
     def replace(
         self, node_index: int, registration: abi.Registration, delegate: abi.Delegate
     ) -> None:
-        """Assigns one node to a delegate, as a kernel of its own."""
+        """Assigns one node to a delegate, which creates a kernel for this node alone."""
         replace = abi.ReplaceNodeSubsets(self._head.replace_node_subsets_with_delegate_kernels)
         nodes = abi.one_int(node_index)
         status = replace(

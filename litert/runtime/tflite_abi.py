@@ -1,8 +1,8 @@
 """TensorFlow Lite's C structs, as far as a delegate uses them (LiteRT: `tflite/core/c/common.h`).
 
 The fields have the order and sizes of every release of `ai-edge-litert` from 1.2.0 to 2.3.0;
-`abi_check` checks the installed release. The module uses ctypes, because nothing is parsed at
-start.
+`abi_check` checks the installed release. The module uses ctypes, because ctypes does not parse declarations at
+import.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CUSTOM, DELEGATE = 32, 51
 
 
 class Allocation(IntEnum):
-    """`TfLiteAllocationType`: the source of a tensor's memory."""
+    """`TfLiteAllocationType`: how the memory of a tensor is allocated."""
 
     NONE = 0
     MMAP_RO = 1
@@ -92,7 +92,7 @@ class Node(Structure):
 
 
 class Registration(Structure):
-    """`TfLiteRegistration`, which is passed by value, so that trailing zeros stand for future fields."""
+    """`TfLiteRegistration`. The struct is passed by value; zeros at its end leave room for future fields."""
 
     _fields_ = (
         ("init", c_void_p),
@@ -125,13 +125,13 @@ class Delegate(Structure):
 
 
 class DelegateParameters(Structure):
-    """The first fields of `TfLiteDelegateParams`, which a delegate's kernel gets as its `builtin_data`."""
+    """The first fields of `TfLiteDelegateParams`, which is passed to a delegate's kernel as `builtin_data`."""
 
     _fields_ = (("delegate", c_void_p), ("nodes_to_replace", c_void_p))
 
 
 class Context(Structure):
-    """The first fields of `TfLiteContext`; further fields follow."""
+    """The first fields of `TfLiteContext`, which has further fields."""
 
     _fields_ = (
         ("tensors_size", c_size_t),
@@ -159,7 +159,7 @@ ReplaceNodeSubsets = CFUNCTYPE(c_int, c_void_p, Registration, c_void_p, c_void_p
 
 
 def read_int_array(address: int | None) -> tuple[int, ...]:
-    """Returns the elements of a `TfLiteIntArray`; an empty result for NULL."""
+    """Returns the elements of a `TfLiteIntArray`; returns an empty sequence for NULL."""
     if not address:
         return ()
     numbers = _IntArray.from_address(address)
@@ -170,12 +170,12 @@ def read_int_array(address: int | None) -> tuple[int, ...]:
 
 
 def one_int(value: int) -> ctypes.Array[c_int]:
-    """Makes a `TfLiteIntArray` of one element in Python's memory, for functions that do not keep the array."""
+    """Allocates a `TfLiteIntArray` of one element in Python's memory, for functions that do not keep it."""
     return _OneInt(1, value)
 
 
 def allocate_int_array(values: Sequence[int]) -> int:
-    """Makes a `TfLiteIntArray` with C's `malloc`, for functions that free the array; returns its address."""
+    """Allocates a `TfLiteIntArray` with C's `malloc`, for functions that free the array; returns its address."""
     data = struct.pack(f"{1 + len(values)}i", len(values), *values)
     address = _malloc(len(data))
     if not address:
@@ -185,7 +185,7 @@ def allocate_int_array(values: Sequence[int]) -> int:
 
 
 def view_word(address: int) -> memoryview[int]:
-    """Returns a pointer in memory as a view, read with `[0]`: this is four times as fast as a struct's field."""
+    """Returns a view of a pointer in memory; `view[0]` is four times as fast as a field of a ctypes struct."""
     return memoryview(_Word.from_address(address)).cast("B").cast("P")
 
 

@@ -1,8 +1,7 @@
-"""Machine code that measures ops where the interpreter calls them, and where XNNPACK reports its operators.
+"""Machine code that measures ops when the interpreter calls them, and operators when XNNPACK reports them.
 
-A Python function around an op would cost as much as a small op, and would hold the lock of all
-Python threads. The machine code reads the clock of `time.perf_counter_ns` before and after an op,
-and writes an event into a log.
+A Python function around each op would take as long as a small op, and would hold the GIL. The code reads the clock
+of `time.perf_counter_ns` before and after an op, and writes an event to a log.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ from typing import NamedTuple
 from litert.core.machine_code import Executable, for_machine
 
 CAPACITY = 1 << 17
-"""Largest number of events of one run: 12 MiB, of which only written pages take memory."""
+"""Largest number of events in one run. The log has 12 MiB, of which only written pages take memory."""
 
 _EVENT = struct.Struct("<q4Q56s")
 _OPERATOR_EVENT = struct.Struct("<q3Q64s")
-_XNNPACK = -1  # stands in the place of an op's number
+_XNNPACK = -1  # written instead of an op's number
 _OPERATOR = 8  # `DELEGATE_PROFILED_OPERATOR_INVOKE_EVENT`
-_HEADER = 4  # words in front of the originals: the clock, the next event's place, the log's end, events lost
-_NUM_SLOTS = 16  # of the profiler; those that we know are fewer
-_ADD_EVENT = 5  # the slot of `AddEvent`, behind two destructors, `BeginEvent` and two `EndEvent`
+_HEADER = 4  # words before the originals: clock, address of the next event, end of the log, number of lost events
+_NUM_SLOTS = 16  # slots of the profiler's table; only some of them are known
+_ADD_EVENT = 5  # the slot of `AddEvent`, after two destructors, `BeginEvent` and two `EndEvent`
 _STUB_SIZE = 16
 
 
 class OpEvent(NamedTuple):
-    """A run of an op, with times of `time.perf_counter_ns` in nanoseconds."""
+    """A run of an op, with start and end as times of `time.perf_counter_ns`, in nanoseconds."""
 
     number: int
     start_ns: int
@@ -39,26 +38,27 @@ class OpEvent(NamedTuple):
 
 
 class OperatorEvent(NamedTuple):
-    """A run of one of XNNPACK's operators, in the part of the op whose event comes next."""
+    """A run of one of XNNPACK's operators, as a part of the op whose event comes next in the log."""
 
     name: str
     duration_us: int
 
 
 class Profiler:
-    """The object that `TfLiteContext.profiler` points to.
+    """The object to which `TfLiteContext.profiler` points.
 
-    XNNPACK adds an event to the object for each of its operators.
+    XNNPACK adds an event to this object for each of its operators.
 
     An interpreter's contexts keep the object's address: the object must live as long as the
     interpreter.
     """
 
     def __init__(self) -> None:
-        """Takes no events until the object has a log.
+        """Ignores all events until the object has a log.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if there is no such machine code, or the code may not run.
+          LiteRtError: UNSUPPORTED, if this kind of machine is not supported, or the system does not allow
+            generated code.
         """
         code = _profiler_code()
         nothing = code.address + _EVENT_SIZES[os.uname().machine]
@@ -68,22 +68,22 @@ class Profiler:
 
     @property
     def address(self) -> int:
-        """Address of the C++ object, whose first word points to its table of functions."""
+        """Address of the C++ object; its first word points to its virtual function table."""
         return ctypes.addressof(self._object)
 
     def write_to(self, log: EventLog | None) -> None:
-        """Adds events to a log from now on, or to no log."""
+        """Sets the log to which events are written from now on; None for no log."""
         self._object[1] = log.address if log is not None else 0
 
 
 class EventLog:
-    """Functions that measure ops, and the measurements."""
+    """Machine code functions that measure ops, and the measurements that they made."""
 
     def __init__(self, originals: Sequence[int]) -> None:
-        """Makes a function for each of the originals; the function calls its original.
+        """Creates a measuring function for each original function; the measuring function calls the original.
 
         Raises:
-          LiteRtError: UNSUPPORTED, as in `Profiler`.
+          LiteRtError: UNSUPPORTED, in the same cases as in `Profiler`.
         """
         clock = ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p).value or 0
         self._memory = mmap.mmap(-1, CAPACITY * _EVENT.size)
@@ -96,17 +96,17 @@ class EventLog:
 
     @property
     def address(self) -> int:
-        """Address of the state that the code reads."""
+        """Address of the state that the machine code reads and updates."""
         return ctypes.addressof(self._state)
 
     @property
     def functions(self) -> Sequence[int]:
-        """Addresses of the functions around the originals."""
+        """Addresses of the measuring functions."""
         first, count = self._code.address, len(self._state) - _HEADER
         return range(first, first + count * _STUB_SIZE, _STUB_SIZE)
 
     def take(self) -> tuple[list[OpEvent | OperatorEvent], int]:
-        """Returns the events since the last call, ordered by the ends of ops, and the number of lost events."""
+        """Returns the events since the last `take`, by the ops' end times, and the number of lost events."""
         size, lost = self._state[1] - self._start, self._state[3]
         self._state[1], self._state[3] = self._start, 0
         return list(_read(self._memory[:size])), lost
@@ -131,18 +131,18 @@ def _profiler_code() -> Executable:
 
 
 def profiler_code(machine: str) -> bytes:
-    """`AddEvent(this, tag, kind, microseconds, index)`, and behind it a function that gives 0.
+    """Code of `AddEvent(this, tag, kind, microseconds, index)`, followed by a function that returns 0.
 
-    The second word of `this` is the log, or NULL.
+    The second word of `this` points to the log, or is NULL.
     """
     return for_machine(_PROFILERS, machine)
 
 
 def measuring_code(machine: str, state: int, count: int) -> bytes:
-    """A 16-byte function for each original, and their shared code: `function(context, node)`.
+    """A 16-byte function for each original function, and the code that they share: `function(context, node)`.
 
-    The state is the address of a function like `clock_gettime`, the position of the next event, the
-    end of the log, the number of lost events, and then the originals.
+    The state contains the address of a function like `clock_gettime`, the address of the next event, the end of
+    the log, the number of lost events, and the addresses of the original functions.
     """
     common = for_machine(_COMMON, machine).replace(_PLACEHOLDER, struct.pack("<Q", state))
     stubs = b""
@@ -239,7 +239,7 @@ _COMMON = {
         0x1122334455667788,  # state
     ),
 }
-"""Code that the functions of ops share; the op's number is in eax, or w9."""
+"""Code that the measuring functions share; the op's number is in register eax (x86-64) or w9 (aarch64)."""
 
 _ADD = {
     "x86_64": bytes.fromhex(

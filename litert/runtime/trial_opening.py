@@ -1,4 +1,4 @@
-"""Opens a model in stock LiteRT's interpreter in a child process, where a crash of the interpreter does no harm.
+"""Opens a model in a child process, so that a crash of stock LiteRT's interpreter does no harm.
 
 No driver is loaded, and the NPU calls do not run.
 """
@@ -21,12 +21,11 @@ _TIMEOUT_S = 60
 def check_opens(source: MappedFile | bytes, where: str) -> None:
     """Opens a model once, in a child process.
 
-    An error that stock LiteRT reports is not an error here: the later opening of the model reports
-    it, too.
+    Errors that stock LiteRT reports are ignored here, since they are reported again when the model is opened in
+    this process.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, for a model that crashes the interpreter, or takes too long
-        to open.
+      LiteRtError: INVALID_FLATBUFFER, if the model crashes the interpreter, or takes too long to open.
     """
     # Imported here and below, because few models are opened in a trial
     from litert.host.child import call_in_child
@@ -58,7 +57,7 @@ def check_opens(source: MappedFile | bytes, where: str) -> None:
 
 
 def open_once(path: str) -> Iterator[None]:
-    """Prepares all of a model's ops, in the child process."""
+    """Prepares all ops of a model; runs in the child process."""
     from litert.runtime.interpreter import GraphInterpreter
 
     try:

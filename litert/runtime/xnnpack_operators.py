@@ -1,10 +1,10 @@
-"""Matches XNNPACK's operators with the ops of a part of a model.
+"""Matches the operators that XNNPACK reports with the ops of the model that XNNPACK runs.
 
 XNNPACK reports the names and times of its operators in the order in which they run, but not their
-ops. Most ops become one operator; some become several; activations and paddings become a part of a
-neighbour, and some ops become no operator. Operators run in the order of the ops, so that their
-kinds determine nearly all matches; if several matches fit, the ops and operators that could be
-exchanged form one group.
+ops. XNNPACK runs most ops as one operator, and some ops as several operators. XNNPACK merges activations and
+paddings into a neighbouring operator, and needs no operator for some ops. Since operators run in the order of the
+ops, the kinds of operators determine nearly all matches. If several matches are possible, the ambiguous ops and
+operators form one group.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ADDED_BEFORE = frozenset(
     ("Constant Pad", "Convert", "Copy", "Pack Lh", "Slice", "Static Reshape", "Transpose")
 )
 _ADDED_BEHIND = frozenset(("Clamp", "Copy", "Slice", "Static Reshape", "Transpose"))
-"""Operators that XNNPACK may add to any op: padding, activation, another type or shape."""
+"""Operators that XNNPACK may add to any op: padding, activation, and conversion of type or shape."""
 
 _OPS: Mapping[str, Sequence[str]] = {
     "Add": ("ADD",),
@@ -58,7 +58,7 @@ _OPS: Mapping[str, Sequence[str]] = {
     "Transpose": ("TRANSPOSE", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH"),
     "Unpooling": ("MaxUnpooling2D",),
 }
-"""Ops that an operator may implement.
+"""Ops that each operator may implement.
 
 An operator that is not listed here has the name of its op: `Squared Difference`.
 """
@@ -67,39 +67,39 @@ _MAY_VANISH = frozenset((
     "CAST", "DENSIFY", "DEQUANTIZE", "EXPAND_DIMS", "PAD", "PADV2", "QUANTIZE", "RELU", "RELU6", "RELU_0_TO_1",
     "RELU_N1_TO_1", "RESHAPE", "SQUEEZE",
 ))  # fmt: skip
-"""Ops that become a part of a neighbour, or no operator."""
+"""Ops that XNNPACK merges into a neighbouring operator, or that need no operator."""
 
 _BEFORE_THEIR_READER = frozenset(("DENSIFY", "DEQUANTIZE", "PAD", "PADV2"))
-"""Ops among these that become a part of the next op."""
+"""Ops in `_MAY_VANISH` that XNNPACK merges into the operator of the next op."""
 
 _SEVERAL = frozenset((
     "BATCH_MATMUL", "CONCATENATION", "DEPTH_TO_SPACE", "FULLY_CONNECTED", "GELU", "MEAN", "PACK", "SOFTMAX",
     "SPACE_TO_DEPTH", "SPLIT", "STRIDED_SLICE", "SUM", "TRANSPOSE_CONV",
 ))  # fmt: skip
-"""Ops that may become more than one operator."""
+"""Ops for which XNNPACK may use more than one operator."""
 
 _UNLIKELY, _BEAM, _TOO_MUCH = 4, 24, 1 << 30
-"""Costs of matches that fit, of which the cheapest counts; one more operator than usual costs 1."""
+"""Costs of possible matches, of which the lowest is chosen; each operator more than usual costs 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorGroup:
-    """A group of ops and the operators that ran for them; both are ranges of positions in their lists."""
+    """A group of ops and the operators that ran for these ops, both as ranges of indices."""
 
     ops: range
     operators: range
 
 
 def group_operators(ops: Sequence[str], operators: Sequence[str]) -> list[OperatorGroup]:
-    """Matches operators with ops.
+    """Matches XNNPACK's operators with ops.
 
     Args:
-      ops: Names in the schema, in the order in which the ops run: `CONV_2D`.
+      ops: Names of the ops in the schema, in the order in which the ops run: `CONV_2D`.
       operators: XNNPACK's names: `Convolution (NHWC, F32) IGEMM`.
 
     Returns:
-      Groups in order; each op and each operator is in exactly one group. A single group if no match
-      fits.
+      Groups in order; each op and each operator is in exactly one group. If no match is possible, there is a
+      single group.
     """
     found = _find_takers(ops, [operator.partition(" (")[0] for operator in operators])
     if not found:

@@ -56,7 +56,7 @@ def test_places_are_told_where_some_elements_are_wrong_and_not_where_all_are() -
     right = np.ones((2, 3), np.float32)
     wrong = right.copy()
     wrong[1, :2] = 5
-    assert "2 of 6 elements exceed the limit, all in [1, 0:2]" in str(
+    assert "2 of 6 elements exceed the limit, all within [1, 0:2]" in str(
         find_difference(right, wrong, tolerance=0.1)
     )
     assert "all in" not in str(find_difference(right, right * 5, tolerance=0.1))

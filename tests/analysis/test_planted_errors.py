@@ -63,7 +63,7 @@ def test_stale_byte_code_is_found(
     apply_plugin(older, compiled, options)
     blamed = compare(compiled, f"--reference={network}", *VENDOR, TRIPLE)["blamed"]
     assert blamed["tensor"] == ("logits" if taps else "classes")
-    assert taps or "its byte code is stale" in blamed["why"]
+    assert taps or "the file's byte code is stale" in blamed["why"]
 
 
 @pytest.mark.parametrize("inside", INSIDE)

@@ -233,9 +233,9 @@ def test_without_a_reference_the_ops_beside_a_custom_op_are_compared(
 @pytest.mark.parametrize(
     ("reference", "error"),
     [
-        ("Triple", "does not name an op and a function"),
+        ("Triple", "is not an op and a function"),
         ("Triple,{}/nowhere.py:triple", "no such file"),
-        ("Triple,{}/reference.py:wide", r"returns shape \[10\], the model has \[2, 5\]"),
+        ("Triple,{}/reference.py:wide", r"returns shape \[10\], but the model has \[2, 5\]"),
     ],
 )
 def test_a_reference_that_is_none_is_refused(

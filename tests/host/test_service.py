@@ -404,7 +404,7 @@ def test_a_child_may_ask_in_a_call() -> None:
     ["[" * 100_000, "7", "{}", '{"question": 7}', '{"question": ["square"]}', '{"log": 7}', '{"error": [7]}'],
 )  # fmt: skip
 def test_a_child_that_talks_nonsense_is_ended(service: Service, line: str) -> None:
-    with pytest.raises(ChildEndedError, match="sent an invalid answer"):
+    with pytest.raises(ChildEndedError, match="sent an invalid reply"):
         service.ask("say", line)
     assert not service.is_alive
 
@@ -434,7 +434,7 @@ def test_what_a_child_is_at_has_a_limit_of_its_own() -> None:
 def test_an_answer_that_cannot_be_read_makes_no_sense() -> None:
     with start() as service:
         assert service.ask("count", 1, read=len) == 1
-        with pytest.raises(ChildEndedError, match=r"sent an invalid answer: .*int"):
+        with pytest.raises(ChildEndedError, match=r"sent an invalid reply: .*int"):
             service.ask("count", 1, read=int)
         assert not service.is_alive
 

@@ -353,12 +353,12 @@ def lying(
 def test_lies_about_outputs_are_errors(lying: Callable[[], IsolatedModel], lie: str) -> None:
     with pytest.raises(LiteRtError) as error:
         lying().run({"x": X}, lie)
-    assert "sent an invalid answer" in error.value.what or lie == "endless"
+    assert "sent an invalid reply" in error.value.what or lie == "endless"
 
 
 @pytest.mark.parametrize("lie", ["of objects", "no type", "no shape", "a name", "nothing"])
 def test_lies_about_tensors_are_errors(lying: Callable[[], IsolatedModel], lie: str) -> None:
-    with pytest.raises(LiteRtError, match="sent an invalid answer"):
+    with pytest.raises(LiteRtError, match="sent an invalid reply"):
         lying().get_input_tensor_details(lie)
 
 

@@ -224,9 +224,9 @@ def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "says"),
     [
-        (["IN"], Status.INVALID_TOOL_CONFIG, "--cmd=apply needs an output"),
+        (["IN"], Status.INVALID_TOOL_CONFIG, "--cmd=apply needs an output file"),
         (["--cmd=noop"], Status.INVALID_TOOL_CONFIG, "--cmd=noop needs a model"),
-        (["--cmd=info", "IN"], Status.INVALID_TOOL_CONFIG, "takes no model"),
+        (["--cmd=info", "IN"], Status.INVALID_TOOL_CONFIG, "needs no model"),
         (
             ["--cmd=melt", "IN", "OUT"],
             Status.INVALID_TOOL_CONFIG,
@@ -234,8 +234,8 @@ def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
         ),
         (["IN", "OUT", "more"], Status.INVALID_TOOL_CONFIG, "3 arguments"),
         (["--models=F1", "--soc_model=F2", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "'F1'"),
-        (["--model=other", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "They mean the same"),
-        (["--o=other", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "They mean the same"),
+        (["--model=other", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "Both have the same meaning"),
+        (["--o=other", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "Both have the same meaning"),
         (["--plugin_timeout=0", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "seconds from 0.001"),
         (["--plugin_timeout=nan", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "seconds from 0.001"),
         (["--plugin_timeout=inf", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "to 1e+07"),

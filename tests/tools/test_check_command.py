@@ -123,12 +123,12 @@ def test_a_user_without_a_key_compiles_and_checks(
     (tmp_path / "a file").write_text("")
     monkeypatch.setenv("LITERT_NPU_DATA_DIR", str(tmp_path / "a file"))
     ((outcome, text),) = found_about(check_file("own.tflite"), "maker")
-    assert outcome is Verdict.UNKNOWN and "there is no key to check the seal with" in text
+    assert outcome is Verdict.UNKNOWN and "the user has no key to check the seal" in text
     told: list[str] = []
     write_sealed("other.tflite", user_seal(told.append))
     ((outcome, text),) = found_about(check_file("other.tflite"), "maker")
     assert outcome is Verdict.UNKNOWN and "the file has no seal" in text
-    assert len(told) == 1 and "no seal" in told[0]
+    assert len(told) == 1 and "the file is not sealed" in told[0]
 
 
 def test_a_flipped_bit_anywhere_is_found(in_folder: Path) -> None:
@@ -187,7 +187,7 @@ def test_what_keeps_a_file_from_running_is_found(
 
 @pytest.mark.parametrize(
     ("is_compiled", "remedy"),
-    [(True, "The report of apply_plugin says why"), (False, "Compile the model for the NPU.")],
+    [(True, "See in the report of apply_plugin why"), (False, "Compile the model for the NPU.")],
 )
 def test_a_custom_op_without_a_kernel_gets_the_remedy_that_is_left(
     in_folder: Path, is_compiled: bool, remedy: str

@@ -73,7 +73,7 @@ def test_a_wrong_kernel_is_told_and_the_exit_status_is_1(
     assert status == 1
     assert "beyond its limit: exp\nTo blame: op 1 EXP of subgraph 0, in NPU call" in out
     assert "element [1, 1] is 0, and 6.48924 on the CPU" in out
-    assert "8 of 16 elements exceed the limit, all in [1, :]" in out
+    assert "8 of 16 elements exceed the limit, all within [1, :]" in out
     status, out, _ = compare(model, ALL)
     assert status == 0 and out.endswith("The errors of all tensors are within their limits\n")
 
@@ -111,7 +111,7 @@ def test_a_compiled_file_is_compiled_again_as_it_was(
     status, out, _ = compare(compiled, f"--reference={model}")
     assert status == 0 and "2 of the NPU, 1 of the CPU" in out
     status, out, _ = compare(compiled, f"--reference={write(tmp_path / 'other.tflite', 3.0)}")
-    assert status == 1 and "its byte code is stale" in out
+    assert status == 1 and "the file's byte code is stale" in out
 
 
 def test_a_compiled_file_keeps_the_bounds_of_its_shapes(compare: Compare, tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_compiled_file_alone_cannot_be_compared(
     options = CompilerOptions(vendor_options={"reference_ops": "all"})
     apply_plugin(model, compiled, ApplyOptions(compiler=options))
     status, _, error = compare(compiled)
-    assert status == 2 and "does not contain the model that it was compiled from" in error
+    assert status == 2 and "does not contain the model from which it was compiled" in error
     status, _, error = compare(model, f"--reference={compiled}")
     assert status == 2 and "the reference is compiled for an NPU" in error
     b = ModelBuilder()
@@ -162,15 +162,15 @@ def test_a_compiled_file_alone_cannot_be_compared(
     status, _, error = compare(compiled, f"--reference={tmp_path / 'other.tflite'}")
     assert (
         status == 2
-        and "not made from the reference: its inputs are 'x' of tensor<2x8xf32>" in error
+        and "not made from the reference: the file's inputs are 'x' of tensor<2x8xf32>" in error
     )
     np.savez(tmp_path / "golden.npz", x=x()[0], sum=np.exp(2 * x()[0]) + x()[0])
     status, out, _ = compare(compiled, f"--reference={tmp_path / 'golden.npz'}")
-    assert status == 0 and "Ops are not checked one by one" in out
+    assert status == 0 and "Single ops are not checked" in out
     np.savez(tmp_path / "golden.npz", x=x()[0], sum=np.zeros(SHAPE, np.float32))
     status, out, _ = compare(compiled, f"--reference={tmp_path / 'golden.npz'}")
     assert status == 1 and ", and 0 in the golden array: inf of the magnitude away" in out
-    assert "No single op causes the error: no op was checked by itself" in out
+    assert "No single op causes the error: no op was checked separately" in out
 
 
 def test_golden_tensors_are_compared_by_name(compare: Compare, model: str, tmp_path: Path) -> None:
@@ -180,8 +180,8 @@ def test_golden_tensors_are_compared_by_name(compare: Compare, model: str, tmp_p
     np.savez(golden, **right, other=value, mul=value[:1])
     status, out, _ = compare(model, ALL, f"--reference={golden}")
     assert status == 0
-    assert "Not compared: other: no op of the model computes a tensor of this name" in out
-    assert "Not compared: mul: its shape is [1, 8], but the tensor's is [2, 8]" in out
+    assert "Not compared: other: no op of the model computes a tensor with this name" in out
+    assert "Not compared: mul: the array has shape [1, 8], but the tensor has shape [2, 8]" in out
     first, *_, last = [line.split() for line in out.splitlines() if " npu " in line]
     assert (
         last[1] == "MUL" and last[3:7] == ["-"] * 4 and "-" not in first
@@ -190,7 +190,7 @@ def test_golden_tensors_are_compared_by_name(compare: Compare, model: str, tmp_p
     status, out, _ = compare(model, ALL, f"--reference={golden}")
     assert status == 1
     assert (
-        "beyond its limit: exp\nNo single op causes the error: the result of each op is right for the inputs"
+        "beyond its limit: exp\nNo single op causes the error: each op computes the right result from its inputs"
         in out
     )
 
@@ -222,11 +222,11 @@ def nothing(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (empty, "no array in the file belongs to a tensor of the model"),
-        (another_model_s, "'scores': no op of the model computes a tensor of this name"),
+        (empty, "no array in the file has the name of a tensor of the model"),
+        (another_model_s, "'scores': no op of the model computes a tensor with this name"),
         (with_objects, "Object arrays cannot be loaded"),
-        (a_pickle, "the file is no .npy, no .npz"),
-        (a_text, "the file is no .npy, no .npz"),
+        (a_pickle, "the file is not a .npy file"),
+        (a_text, "the file is not a .npy file"),
         (nothing, "no such file"),
     ],
 )
@@ -246,10 +246,13 @@ def test_golden_numbers_that_are_none_agree_with_ours_that_are_none(
     golden = tmp_path / "golden.npz"
     np.savez(golden, in0=value, out0=np.exp(2 * value) + value)
     status, out, _ = compare(model, ALL, f"--reference={golden}")
-    assert status == 0 and "1 of 16 elements are no finite numbers on both sides" in out
+    assert (
+        status == 0
+        and "1 of 16 elements are not finite in both the tensor and the reference" in out
+    )
     np.savez(golden, in0=x()[0], out0=np.exp(2 * value) + value)
     status, out, _ = compare(model, ALL, f"--reference={golden}")
-    assert status == 1 and "no finite numbers on one side alone: element 0 is" in out
+    assert status == 1 and "not finite in only one of tensor and reference: element 0 is" in out
 
 
 def test_recorded_samples_are_compared_one_by_one(
@@ -290,9 +293,9 @@ def test_an_error_of_one_of_many_files_names_it(
     ("arrays", "said"),
     [
         ({"y": x()}, "no array in the file has the name of an input"),
-        ({"x": x()[0].astype(np.float64)}, "and the array float64[2, 8]"),
-        ({"x": np.zeros(3, np.float32)}, "and the array float32[3]"),
-        ({"x": np.zeros((0, *SHAPE), np.float32)}, "do not have the same number of samples"),
+        ({"x": x()[0].astype(np.float64)}, "but the array is float64[2, 8]"),
+        ({"x": np.zeros(3, np.float32)}, "but the array is float32[3]"),
+        ({"x": np.zeros((0, *SHAPE), np.float32)}, "have different numbers of samples"),
     ],
 )
 def test_samples_that_do_not_fit_are_refused(
@@ -397,12 +400,12 @@ def test_golden_tensors_that_differ_where_each_op_is_right_have_no_wrong_part(
     bisect, golden = f"--bisect={tmp_path / 'part'}", f"--reference={tmp_path / 'golden.npz'}"
     status, out, _ = compare(model, ALL, golden, bisect)
     assert status == 1
-    assert "--bisect wrote no files: each op is right, given its inputs" in out
+    assert "--bisect wrote no files: each op computes the right result from its inputs" in out
     compiled = str(tmp_path / "compiled.tflite")
     options = CompilerOptions(vendor_options={"reference_ops": "all"})
     apply_plugin(model, compiled, ApplyOptions(compiler=options))
     status, _, error = compare(compiled, golden, bisect)
-    assert status == 2 and "Name that model with --reference in place of the golden" in error
+    assert status == 2 and "Give this model with --reference instead of the golden" in error
     assert not (tmp_path / "part").exists()
 
 

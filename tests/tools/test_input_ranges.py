@@ -54,7 +54,7 @@ WRONG = {
     "too wide": ("a:0:-1e308:1e308", "is no range of float32"),
     "too many digits": ("ids:0:" + "9" * 400, "is no range of int32"),
     "a word": ("a:0:0:x", "is no range of float32"),
-    "an input with a file": ("0:0:1", "input 'a:0' has a file already"),
+    "an input with a file": ("0:0:1", "input 'a:0' already has a file"),
 }
 
 
@@ -63,7 +63,7 @@ def test_what_is_no_range_is_refused(text: str, said: str) -> None:
     with pytest.raises(LiteRtError) as error:
         read_ranges([text], SPECS, {"a:0"} if text.startswith("0") else ())
     assert said in str(error.value)
-    with pytest.raises(LiteRtError, match="input 'ids' has a range already"):
+    with pytest.raises(LiteRtError, match="input 'ids' already has a range"):
         read_ranges(["ids:0:1", "2:0:1"], SPECS, ())
 
 

@@ -55,7 +55,7 @@ def test_python_is_interrupted_and_cleans_up(number: signal.Signals) -> None:
 def test_native_code_that_does_not_return_is_not_waited_for(number: signal.Signals) -> None:
     status, _, errors = interrupted(IN_NATIVE_CODE, number, 0.1)
     assert status == 130
-    assert errors == "CANCELLED: interrupted in a call that does not return\n"
+    assert errors == "CANCELLED: interrupted during a native call that does not return\n"
 
 
 @pytest.mark.parametrize("tool", ["apply_plugin", "litert_npu"])

@@ -91,7 +91,7 @@ def test_a_wrong_text_is_refused_with_its_line_and_writes_nothing(
     ("flag", "message"),
     [
         ("--timeout=0.1", "TIMEOUT_EXPIRED: the reference compiler did not finish"),
-        ("--memory=128", "need more than 128 MiB (in.mlir). Raise the limit with --memory."),
+        ("--memory=128", "needs more than 128 MiB (in.mlir). Raise the limit with --memory."),
     ],
 )
 def test_a_text_takes_no_more_than_it_may(

@@ -190,7 +190,7 @@ def test_a_file_that_holds_no_array_is_not_taken_for_a_pickle(
     (in_folder / "kernel.cl").write_text("__kernel void K() {}")
     with pytest.raises(LiteRtError) as error:
         run_model(original, RunOptions(inputs=["kernel.cl"]))
-    assert error.value.what == "the file is no .npy, no .npz and no picture"
+    assert error.value.what == "the file is not a .npy file, a .npz file or a picture"
 
 
 def test_a_disk_that_numpy_finds_full_is_said_to_be(in_folder: Path) -> None:

@@ -87,8 +87,8 @@ def test_a_sandbox_is_promised_where_there_is_one(
     tell_inline(strange, options)
     guarded(strange, LoadChoice(options=options))
     told = capsys.readouterr().err
-    assert told.count("of their own") == 2
-    assert told.count("of their own, in a sandbox") == (0 if missing else 2)
+    assert told.count("in a separate process") == 2
+    assert told.count("in a separate process, in a sandbox") == (0 if missing else 2)
 
 
 def test_a_file_without_a_seal_is_a_strangers(

@@ -166,7 +166,7 @@ def test_what_is_there_is_listed(mine: Path, capsys: Capture) -> None:
     text = capsys.readouterr().out
     path = mine / "middle" / "abs_to_neg.py"
     assert f"Makes NEG of each ABS [{path}]" in text
-    assert f"Makes ABS of each NEG (runs only if --transformations names it) [{path}]" in text
+    assert f"Makes ABS of each NEG (runs only if --transformations lists it) [{path}]" in text
     assert text.index("abs_to_neg ") < text.index("neg_to_abs ")
     assert apply(*flags) == 0
     assert capsys.readouterr().out == text
@@ -223,8 +223,8 @@ def test_dumps_go_beside_the_output(source: Path, mine: Path, tmp_path: Path) ->
         (["in", "out", "--fold_limit=-1"], "fold_limit"),
         (["in", "out", "--nope"], "nope"),
         (["in", "out", "--dump_folder=d"], "--dump_folder has no effect"),
-        (["in", "none", "--dump_model_after=all"], "a dump needs a folder"),
-        (["in", "--list_transformations"], "takes no model"),
+        (["in", "none", "--dump_model_after=all"], "a dump needs a folder to write to"),
+        (["in", "--list_transformations"], "needs no model"),
         (["missing.tflite", "none"], "missing.tflite"),
         (["in", "none", "--input_shape=x"], "--input_shape contains 'x', which is not a shape"),
         (
@@ -266,7 +266,7 @@ def test_inputs_get_shapes_and_a_layout(tmp_path: Path) -> None:
             "--dump_model_after has no effect, since no transformation runs",
         ),
         (["--dump_folder=d"], "--dump_folder has no effect"),
-        (["--list_transformations"], "takes no model"),
+        (["--list_transformations"], "needs no model"),
         (["--transformations=nope"], "no transformation 'nope'"),
         (["--extensions=nowhere"], "no such folder"),
     ],

@@ -1,1 +1,1 @@
-"""Packs Python code as a shared library for programs that know nothing about Python."""
+"""Packs Python code into a shared library that programs without Python can load."""

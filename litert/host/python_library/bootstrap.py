@@ -1,7 +1,7 @@
-"""The Python side of a library from `building`: finds the vendor, and passes its functions to C.
+"""The Python part of a library made by `building`: imports the vendor, and passes the vendor's functions to C.
 
-`start.c` calls `load` at the library's first call, in an interpreter that the library or the
-program started.
+At the library's first call, `start.c` calls `load`, in a Python interpreter that the library or the program has
+started.
 """
 
 from __future__ import annotations
@@ -20,34 +20,36 @@ from litert.host.extensions import EntryPoint, load_entry_point, load_file
 
 _PACKAGES = ("litert", "compiler_plugin", "dispatch")
 _REPORTING = "compiler_plugin.native"
-"""Name of the module whose log has the level INFO, because our own host reports its content.
+"""Module whose log messages are shown from level INFO on, because this project's own host shows them, too.
 
-Other modules log warnings and errors.
+For other modules, only warnings and errors are shown.
 """
 
 _FLAGS_IN_STOCK = (
-    "In stock LiteRT, --npu_custom_op_info=op,path is LITERT_NPU_CUSTOM_OP_INFO=op,path in the environment, "
-    "another flag of a plugin LITERT_NPU_OPTIONS=name=value, of a driver LITERT_NPU_DISPATCH_OPTIONS=name=value"
+    "In stock LiteRT, set environment variables instead of flags: "
+    "LITERT_NPU_CUSTOM_OP_INFO=op,path for --npu_custom_op_info=op,path, "
+    "LITERT_NPU_OPTIONS=name=value for another flag of a plugin, "
+    "LITERT_NPU_DISPATCH_OPTIONS=name=value for a flag of a driver"
 )
 
 _lock = threading.RLock()
 _loaded: dict[int, str] = {}  # results of `load`, by the address of a library's table
-_kept: list[object] = []  # functions that C has pointers to
+_kept: list[object] = []  # functions to which C has pointers
 
 
 def load(spec: Mapping[str, str], symbols: str, functions: int, close: int) -> str:
-    """Fills a library's table of functions, unless the table is already full.
+    """Fills the table of functions of a library, unless the table has already been filled.
 
     Args:
-      spec: `manufacturer`; `origin`, which is `module:attribute` or a file, and its `constant`;
-        `target`, as `module:function`: this function takes the vendor's object and returns cffi's
-        function pointers by symbol.
-      symbols: Symbols of the table, each followed by a newline.
-      functions: Address of the table; symbols that the target lacks stay NULL.
-      close: Address of a function without arguments that runs once before Python ends.
+      spec: A mapping with `manufacturer`; `origin`, which is `module:attribute` or a file; `constant`, the name of
+        the constant in this file; and `target`, as `module:function`. The target function takes the vendor's
+        object, and returns cffi function pointers by symbol.
+      symbols: Names of the symbols in the table, each followed by a newline.
+      functions: Address of the table of functions; entries for symbols that `target` does not provide stay NULL.
+      close: Address of a C function without arguments, which is called once before Python ends.
 
     Returns:
-      Text of an error, or "".
+      Text of an error, or "" if there was no error.
     """
     with _lock:
         if functions not in _loaded:
@@ -89,8 +91,8 @@ def _write(exported: Mapping[str, Any], symbols: list[str], functions: int, clos
     if unknown:
         raise LiteRtError(
             Status.WRONG_VERSION,
-            f"the library lacks {', '.join(unknown)}",
-            hint="Export the vendor again with the version of litert-npu that is installed now.",
+            f"the library does not have {', '.join(unknown)}",
+            hint="Export the vendor again with the installed version of litert-npu.",
         )
     table = ffi.cast("void**", functions)
     for index, symbol in enumerate(symbols):

@@ -1,6 +1,6 @@
-"""Builds a shared library for a Python vendor, with the C compiler of this machine.
+"""Builds a shared library for a vendor written in Python, with the C compiler of this machine.
 
-The library contains paths of this machine: libpython, packages, and the vendor.
+The library contains paths on this machine: of libpython, of packages, and of the vendor.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from litert.model.atomic_file import folder_beside
 
 SOURCES = os.path.dirname(os.path.abspath(__file__))
 COMPILERS = ("cc", "gcc", "clang")
-"""Compilers that are tried in this order, after `$CC`."""
+"""C compilers that are tried in this order, after `$CC`."""
 
 _FLAGS = (
     "-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra",
@@ -34,19 +34,19 @@ _TRIALS = {
     "compiler_plugin": "LiteRtGetCompilerPluginVersion",
     "dispatch": "LiteRtDispatchGetApi",
 }
-"""First function that a host calls, for each kind of library."""
+"""Function that a host calls first, for each kind of library."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """The Python that a library starts if the program has no Python.
+    """The Python interpreter that a library starts if the program has not started Python.
 
     Attributes:
-      version: Version such as `3.11`.
+      version: Python version, such as `3.11`.
       libpython: Path of the shared libpython; "" if there is none, and only Python programs can
         load the library.
-      program: Path of the interpreter, which determines the location of its packages.
-      search_path: Entries of `sys.path` without the standard library.
+      program: Path of the Python interpreter, from which Python finds the interpreter's packages.
+      search_path: Entries of `sys.path`, except those of the standard library.
     """
 
     version: str
@@ -56,7 +56,7 @@ class Interpreter:
 
     @classmethod
     def of_this_process(cls) -> Interpreter:
-        """Returns the interpreter that runs this code."""
+        """Returns the Python interpreter that runs this code."""
         return cls(
             f"{sys.version_info.major}.{sys.version_info.minor}",
             find_libpython(),
@@ -66,7 +66,7 @@ class Interpreter:
 
 
 def find_compiler() -> Sequence[str]:
-    """Returns the command of the C compiler, with the user's `$CFLAGS`."""
+    """Returns the command line of the C compiler, with the user's `$CFLAGS`."""
     named = os.environ.get("CC", "")
     flags = shlex.split(os.environ.get("CFLAGS", ""))
     for command in [shlex.split(named)] if named.strip() else [[name] for name in COMPILERS]:
@@ -94,7 +94,7 @@ def find_libpython() -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlannedLibrary:
-    """A library to build: a `compiler_plugin` or `dispatch`, and the arguments of `bootstrap.load`."""
+    """A library to build: its kind (`compiler_plugin` or `dispatch`), and the arguments for `bootstrap.load`."""
 
     kind: str
     output: str
@@ -108,13 +108,13 @@ def build_libraries(
     interpreter: Interpreter,
     is_tried: bool,
 ) -> None:
-    """Builds all libraries, or none, and then leaves existing files in place.
+    """Builds all libraries. If a library cannot be built, all existing files stay unchanged.
 
     Args:
       libraries: Libraries to build.
       include_folder: Directory with the headers of LiteRT's C interfaces.
-      interpreter: Interpreter that the libraries start.
-      is_tried: Whether a program without Python loads and calls each library first.
+      interpreter: Python interpreter that the libraries start.
+      is_tried: Whether each library is tested first: a program without Python loads and calls it.
     """
     if sys.platform != "linux":
         raise LiteRtError(
@@ -243,8 +243,10 @@ except BaseException as error:
         )
     else:
         problem += (
-            f"The standard library of Python {{sys.executable}} does not fit the libpython that is started. Set "
-            "LITERT_NPU_PYTHON and LITERT_NPU_LIBPYTHON to the interpreter and the libpython of one installation."
+            f"The standard library of Python {{sys.executable}} does not fit the libpython that "
+            f"is started. Set "
+            "LITERT_NPU_PYTHON and LITERT_NPU_LIBPYTHON to the interpreter and the libpython of "
+            "one installation."
         )
 else:
     problem = load({dict(spec)!r}, symbols, functions, close)

@@ -1,4 +1,4 @@
-/* What a compiler plugin exports, for a plugin in Python: each function hands its arguments on. */
+/* Exported functions of a compiler plugin written in Python: each function passes its arguments to Python. */
 #include "litert_npu/compiler_plugin.h"
 
 #include <stdatomic.h>
@@ -41,7 +41,7 @@ static const struct python_library library = {SYMBOLS(NAME), functions, close_fu
 
 #define OF_PYTHON(name) ((__typeof__(&name))functions[INDEX_##name])
 
-/* A vendor that cannot be loaded has said so on standard error. */
+/* A vendor that cannot be loaded has already printed an error to standard error. */
 #define HAND_ON(name, ...) \
   if (is_closed) return kLiteRtStatusErrorRuntimeFailure; \
   if (!start_python(&library)) return kLiteRtStatusErrorDynamicLoading; \
@@ -55,7 +55,7 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginVersion(LiteRtApiVersion*
   HAND_ON(LiteRtGetCompilerPluginVersion, api_version);
 }
 
-/* Of all functions the one without a status: it answers whether Python is there or not. */
+/* The only function without a status: it returns a value whether Python is available or not. */
 LITERT_CAPI_EXPORT const char* LiteRtGetCompilerPluginSocManufacturer(void) { return MANUFACTURER; }
 
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCreateCompilerPlugin(

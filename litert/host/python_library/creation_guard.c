@@ -1,15 +1,17 @@
-/* Stock's Python package creates a compiled model with the GIL held, and under a lock of its own, also while it calls
- * us. Python code gives up the GIL at times: a second thread would take it, wait for that lock, and never give it back.
+/* Stock LiteRT's Python package creates a compiled model with the GIL and a lock of its own held, also while it calls
+ * this library. Python code releases the GIL at times: a second thread could then acquire the GIL, wait for stock's
+ * lock, and never release the GIL.
  *
- * So the two functions that create models get a guard: one creation at a time, and who waits for it has no GIL. It is
- * set inside of their definitions, not in their place: a thread may have looked a function up and be at its arguments.
+ * Therefore the two functions that create models get a guard: only one model is created at a time, and a thread that
+ * waits for the guard does not hold the GIL. The guard is installed inside the functions' definitions instead of
+ * replacing the functions, since a thread may have looked up a function and be evaluating its arguments.
  *
- * The first call of the process comes out of a creation that has no guard yet. Its thread has had the GIL since it took
- * stock's lock, so that no other thread can be between the two then, and who comes later finds the guard. They wait for
- * the end of that creation. Nothing tells it, but it shows: until then the Python frame that called stock stays at the
- * same instruction. Later nobody looks at frames any more.
+ * The first call of this library in the process comes from a creation that has no guard yet. Its thread has held the
+ * GIL since it acquired stock's lock, so that no other thread can be between the two locks; threads that come later
+ * find the guard, and wait for the end of this first creation. No function reports this end, but it can be seen: until
+ * then, the Python frame that called stock stays at the same instruction. After that, frames are not examined again.
  *
- * Environments need none of this: no code of ours runs while one is created. */
+ * Environments need no guard: no code of this library runs while an environment is created. */
 #define _GNU_SOURCE
 #include "creation_guard.h"
 
@@ -20,17 +22,17 @@
 #include "python_functions.h"
 #include "say.h"
 
-#define MODULE "_pywrap_litert_compiled_model_wrapper" /* the last part of its name; the first depends on the build */
-#define MARK "_litert_npu_creation_guard" /* in the module: several libraries share the guard of one */
+#define MODULE "_pywrap_litert_compiled_model_wrapper" /* last part of the name; the first depends on the build */
+#define MARK "_litert_npu_creation_guard" /* attribute of the module: several libraries share one guard */
 #define POLL_US 1000
 
-/* A thread's own creation may lie in another of its own; stock decides what becomes of that. */
+/* A thread may create a model while it creates another one; stock decides how this ends. */
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
-/* The creation that has no guard. With the GIL held. */
+/* The creation that has no guard. Accessed only with the GIL held. */
 static struct {
   unsigned long thread;
-  PyObject* code; /* NULL: it has ended */
+  PyObject* code; /* NULL after the creation has ended */
   long instruction;
 } first;
 
@@ -40,7 +42,7 @@ static void forget_first(void) {
   if (code) python.Py_DecRef(code);
 }
 
-/* -1: a Python error. */
+/* Returns -1 for a Python error. */
 static long instruction_of(PyObject* frame) {
   PyObject* number = python.PyObject_GetAttrString(frame, "f_lasti");
   long instruction = number ? python.PyLong_AsLong(number) : -1;
@@ -48,7 +50,7 @@ static long instruction_of(PyObject* frame) {
   return instruction;
 }
 
-/* 1 or 0; -1: a Python error. */
+/* Returns 1 or 0; -1 for a Python error. */
 static int is_first_in(PyObject* frame) {
   PyObject* code = python.PyFrame_GetCode(frame);
   bool is_same = code == first.code;
@@ -58,7 +60,8 @@ static int is_first_in(PyObject* frame) {
   return instruction == -1 && python.PyErr_Occurred() ? -1 : instruction == first.instruction;
 }
 
-/* Whether its thread still has a frame that is where the first creation was called. 1 or 0; -1: a Python error. */
+/* Whether the thread still has a frame at the instruction that called the first creation. Returns 1 or 0; -1 for a
+ * Python error. */
 static int is_first_going_on(void) {
   PyObject* get_frames = python.PySys_GetObject("_current_frames");
   PyObject* frames = get_frames ? python.PyObject_CallObject(get_frames, NULL) : NULL;
@@ -78,7 +81,7 @@ static int is_first_going_on(void) {
   return is_going_on;
 }
 
-/* False, with a Python error, where it cannot be known. */
+/* Returns false, with a Python error, if this is unknown. */
 static bool wait_for_first(void) {
   while (first.code) {
     int is_going_on = is_first_going_on();
@@ -95,7 +98,7 @@ static bool wait_for_first(void) {
 }
 
 static PyObject* create(PyCFunctionWithKeywords original, PyObject* self, PyObject* args, PyObject* kwargs) {
-  /* A thread that creates again has ended its first creation. */
+  /* A thread that creates another model has ended its first creation. */
   if (first.code && first.thread == python.PyThread_get_thread_ident()) forget_first();
   if (pthread_mutex_trylock(&lock)) {
     void* thread = python.PyEval_SaveThread();
@@ -116,8 +119,8 @@ static PyObject* create(PyCFunctionWithKeywords original, PyObject* self, PyObje
   }
 GUARDED(GUARD)
 
-/* The definition that a builtin function of two kinds of arguments has right behind what all objects have; NULL for
- * anything else. */
+/* The definition of a builtin function with positional and keyword arguments, which is stored directly after the fields
+ * that all objects have; NULL for any other object. */
 static PyMethodDef* definition_of(PyObject* function) {
   PyObject* object = python.PyDict_GetItemString(python.PyEval_GetBuiltins(), "object");
   PyObject* size = object ? python.PyObject_GetAttrString(object, "__basicsize__") : NULL;
@@ -142,13 +145,13 @@ static bool guard_function(
   return true;
 }
 
-/* What the module of stock's package has; NULL where it is not loaded. */
+/* The attributes of the module in stock's package; NULL if the module is not loaded. */
 static PyObject* find_module(void) {
   PyObject* modules = python.PyImport_GetModuleDict();
   PyObject *name, *module;
   for (ptrdiff_t position = 0; python.PyDict_Next(modules, &position, &name, &module);) {
     const char* text = python.PyUnicode_AsUTF8(name);
-    if (!text) python.PyErr_Clear(); /* any object may be a key */
+    if (!text) python.PyErr_Clear(); /* a key may be any object */
     const char* last = text ? strrchr(text, '.') : NULL;
     if (text && !strcmp(last ? last + 1 : text, MODULE)) return python.PyModule_GetDict(module);
   }
@@ -157,7 +160,7 @@ static PyObject* find_module(void) {
 
 static void note_first(void) {
   PyObject* frame = python.PyEval_GetFrame();
-  if (!frame) return; /* called by no Python code that would go on */
+  if (!frame) return; /* not called by Python code that would continue */
   first.thread = python.PyThread_get_thread_ident();
   first.instruction = instruction_of(frame);
   first.code = python.PyFrame_GetCode(frame);
@@ -172,7 +175,7 @@ static void guard_module(PyObject* module) {
   GUARDED(SET)
   note_first();
   if (!is_guarded)
-    SAY("%s is not as we know it: threads that create models at the same time may wait for each other.", MODULE);
+    SAY("%s has an unknown structure: threads that create models at the same time may deadlock.", MODULE);
 }
 
 bool guard_creation(void) {

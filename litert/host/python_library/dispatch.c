@@ -1,6 +1,6 @@
-/* What a dispatch library exports, for a table in Python. The host calls the table's functions as Python has made them,
- * with nothing between, but for those of memory; the tables themselves are here, since they outlive Python in a program
- * that is Python. */
+/* Exported functions of a dispatch library with a dispatch table written in Python. The host calls the functions that
+ * Python has made directly, except functions for memory. The tables themselves are in C, since they must outlive Python
+ * in a Python program. */
 #include "litert_npu/dispatch.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@ enum { GET_API, REGISTER_ASSET, INVOKE_TAPPED, NUM_FUNCTIONS };
 static const char SYMBOLS[] = "LiteRtDispatchGetApi\nLiteRtDispatchRegisterAsset\nLiteRtDispatchInvokeTapped\n";
 static python_function functions[NUM_FUNCTIONS];
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* no thread that holds it waits for Python */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* a thread that holds this lock never waits for Python */
 static bool is_filled;
 static _Atomic bool is_closed;
 static LiteRtDispatchInterface interface;
@@ -22,11 +22,11 @@ static LiteRtDispatchGraphInterface graph_interface;
 static LiteRtCustomTensorBufferHandlersDef buffer_handlers;
 static LiteRtCustomTensorBufferHandlersDef python_handlers;
 
-/* In place of functions that are gone. What they are called with is the caller's to remove, in all ABIs of Linux. */
+/* Replaces functions that no longer exist. In all ABIs of Linux, the caller removes the arguments. */
 static LiteRtStatus refuse(void) { return kLiteRtStatusErrorRuntimeFailure; }
 static LiteRtStatus let_go(void) { return kLiteRtStatusOk; }
 
-/* Hosts copy the handlers, and memory may outlive all else: these are asked in place of Python's own, all along. */
+/* Hosts copy these handlers, and memory may outlive Python, so the host always calls these instead of Python's own. */
 static LiteRtStatus create_memory(
     void* device, void* queue, const LiteRtRankedTensorType* tensor_type, LiteRtTensorBufferType buffer_type,
     size_t bytes, size_t packed_bytes, HwMemoryInfoPtr* info) {

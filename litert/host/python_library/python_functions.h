@@ -1,4 +1,4 @@
-/* What the library calls of Python. Nothing of it is linked: `start.c` looks it up. */
+/* Functions of Python that the library calls. None is linked: `start.c` looks them up. */
 #ifndef LITERT_NPU_PYTHON_LIBRARY_PYTHON_FUNCTIONS_H_
 #define LITERT_NPU_PYTHON_LIBRARY_PYTHON_FUNCTIONS_H_
 
@@ -7,7 +7,7 @@
 
 typedef struct _object PyObject;
 
-/* As Python has them, but for what only Windows has. */
+/* Structs as in Python, without the fields for Windows. */
 typedef struct {
   int type;
   const char* function;
@@ -20,7 +20,7 @@ typedef struct {
   int utf8_mode, dev_mode, allocator;
 } PyPreConfig;
 
-/* Only its address matters here; it has 456 bytes in Python 3.14. */
+/* Only the address of this struct is used; it has 456 bytes in Python 3.14. */
 typedef union {
   max_align_t alignment;
   char bytes[4096];
@@ -30,7 +30,7 @@ typedef PyObject* (*PyCFunctionWithKeywords)(PyObject* self, PyObject* args, PyO
 
 typedef struct {
   const char* ml_name;
-  PyCFunctionWithKeywords ml_meth; /* where the flags say so */
+  PyCFunctionWithKeywords ml_meth; /* if the flags say so */
   int ml_flags;
   const char* ml_doc;
 } PyMethodDef;
@@ -39,7 +39,7 @@ typedef struct {
 #define GIL_LOCKED 0 /* PyGILState_LOCKED: the thread had the GIL already */
 #define VARARGS_AND_KEYWORDS 3 /* METH_VARARGS | METH_KEYWORDS */
 
-/* All there since Python 3.10. */
+/* All these functions exist since Python 3.10. */
 #define PYTHON_FUNCTIONS(X) \
   X(int, Py_IsInitialized, (void)) \
   X(const char*, Py_GetVersion, (void)) \

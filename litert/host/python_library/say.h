@@ -1,4 +1,4 @@
-/* What goes wrong, on standard error, as the host's log says it. */
+/* Prints errors to standard error, in the format of the host's log. */
 #ifndef LITERT_NPU_PYTHON_LIBRARY_SAY_H_
 #define LITERT_NPU_PYTHON_LIBRARY_SAY_H_
 

@@ -1,8 +1,8 @@
-/* Starts Python, or joins the interpreter that the program has already, and asks it for the vendor's functions.
+/* Starts Python, or uses the interpreter that the program already has, and gets the vendor's functions from Python.
  *
- * Nothing of Python is linked: the library has to load in a program that knows nothing of it, with RTLD_LOCAL and
- * RTLD_DEEPBIND. All that is called is looked up. An interpreter that was started here is never ended: the host may
- * hold on to the vendor's objects until its last destructor. */
+ * Python is not linked: the library must load in a program without Python, with RTLD_LOCAL and RTLD_DEEPBIND. All
+ * functions of Python are looked up. An interpreter that was started here is never ended, since the host may use the
+ * vendor's objects until its last destructor. */
 #define _GNU_SOURCE
 #include "start.h"
 
@@ -22,7 +22,7 @@
 
 struct python_functions python;
 
-/* Of an interpreter that was started here: what Python does at its end, but for joining threads. */
+/* For an interpreter that was started here: does what Python does at its end, except joining threads. */
 static const char END[] =
     "import atexit, sys\n"
     "try:\n"
@@ -36,7 +36,7 @@ static bool is_of_version(const char* version) {
   return !strncmp(version, PYTHON_VERSION, length) && version[length] == '.';
 }
 
-/* The path of a libpython that the program has loaded, for itself or for all. */
+/* The path of a libpython that the program has loaded, with local or global symbols. */
 static int find_libpython(struct dl_phdr_info* info, size_t size, void* found) {
   (void)size;
   const char* name = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
@@ -45,7 +45,7 @@ static int find_libpython(struct dl_phdr_info* info, size_t size, void* found) {
   return 1;
 }
 
-/* The library to look Python's functions up in; the program's own, if it has one. */
+/* The library in which Python's functions are looked up: the program's own libpython, if it has one. */
 static bool open_libpython(void** library) {
   *library = RTLD_DEFAULT;
   if (dlsym(RTLD_DEFAULT, "Py_IsInitialized")) return true;
@@ -54,14 +54,15 @@ static bool open_libpython(void** library) {
   if (!path) path = getenv("LITERT_NPU_LIBPYTHON");
   if (!path || !*path) path = LIBPYTHON;
   if (!*path) {
-    SAY("the Python %s that this library was made with has no shared libpython, so that only a program that is Python "
-        "can load it. Set LITERT_NPU_LIBPYTHON to the libpython%s.so of one that has.", PYTHON_VERSION, PYTHON_VERSION);
+    SAY("this library was made with a Python %s that has no shared libpython, so that only Python programs can load "
+        "the library. Set LITERT_NPU_LIBPYTHON to the libpython%s.so of another Python.",
+        PYTHON_VERSION, PYTHON_VERSION);
     return false;
   }
-  /* Extension modules, such as NumPy's, take Python's functions from all that is global. */
+  /* Extension modules, such as NumPy's, find Python's functions among the global symbols. */
   *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
   if (!*library)
-    SAY("cannot load Python: %s. LITERT_NPU_LIBPYTHON names another libpython%s.so.", dlerror(), PYTHON_VERSION);
+    SAY("cannot load Python: %s. Set LITERT_NPU_LIBPYTHON to another libpython%s.so.", dlerror(), PYTHON_VERSION);
   return *library != NULL;
 }
 
@@ -71,19 +72,19 @@ static bool find_functions(void) {
   const char* (*get_version)(void);
   *(void**)&get_version = dlsym(library, "Py_GetVersion");
   if (!get_version) {
-    SAY("what LITERT_NPU_LIBPYTHON names is no libpython: it has no Py_GetVersion.");
+    SAY("LITERT_NPU_LIBPYTHON is not a libpython: the file has no Py_GetVersion.");
     return false;
   }
   const char* version = get_version();
   if (!is_of_version(version)) {
-    SAY("made with Python %s, and the one that is here is Python %.*s. Export the vendor with that one, or load it in a "
-        "program that has none.", PYTHON_VERSION, (int)strcspn(version, " "), version);
+    SAY("this library was made with Python %s, but the Python in this process is %.*s. Export the vendor with that "
+        "Python, or load the library in a program without Python.", PYTHON_VERSION, (int)strcspn(version, " "), version);
     return false;
   }
 #define FIND(result, name, arguments) \
   *(void**)&python.name = dlsym(library, #name); \
   if (!python.name) { \
-    SAY("the libpython that is here has no %s", #name); \
+    SAY("the libpython of this process has no %s", #name); \
     return false; \
   }
   PYTHON_FUNCTIONS(FIND)
@@ -109,7 +110,7 @@ static PyObject* new_globals(void) {
   return globals;
 }
 
-/* At the program's end. A thread that is in Python gives way for it. */
+/* Runs at the end of the program. A thread that runs Python code releases the GIL for it. */
 static void end_interpreter(void) {
   int state = python.PyGILState_Ensure();
   PyObject* globals = new_globals();
@@ -122,20 +123,21 @@ static void end_interpreter(void) {
 
 static bool is_fine(PyStatus status) {
   if (!python.PyStatus_Exception(status)) return true;
-  SAY("Python cannot be started: %s. LITERT_NPU_PYTHON names the interpreter whose packages are used.",
+  SAY("Python cannot be started: %s. Set LITERT_NPU_PYTHON to the interpreter that has the vendor's packages.",
       status.message ? status.message : "no reason given");
   return false;
 }
 
-/* What a version says before its build's date: `3.13.0`, also ` experimental free-threading build`, or who packaged it. */
+/* The part of a version before the date of the build: `3.13.0`, perhaps followed by
+ * ` experimental free-threading build` or the name of the packager. */
 static size_t build_length(const char* version) {
   size_t length = strcspn(version, "(");
   while (length && version[length - 1] == ' ') length--;
   return length;
 }
 
-/* The interpreter that the user names must be of the library's version, whose packages load there, and of the build of
- * the libpython that is started: what one has built in, another has in files of its own. */
+/* The interpreter that the user gives must have the library's Python version, so that its packages can be loaded, and
+ * must be the same build as the libpython that is started: modules that are built into one may be files in another. */
 static bool is_program_of_version(const char* program) {
   char said[160] = "";
   FILE* output = popen("exec \"$LITERT_NPU_PYTHON\" -ISc 'import sys; print(sys.version.split(\"(\")[0].strip())' 2>&1", "r");
@@ -143,8 +145,8 @@ static bool is_program_of_version(const char* program) {
   if (output) pclose(output);
   said[strcspn(said, "\n")] = '\0';
   if (!is_of_version(said)) {
-    SAY("LITERT_NPU_PYTHON is %s, which is no Python %s but says '%s'. Set it to one of that version, or export the "
-        "vendor with this one.", program, PYTHON_VERSION, said);
+    SAY("LITERT_NPU_PYTHON is %s, which is not Python %s: it prints '%s'. Set LITERT_NPU_PYTHON to an interpreter of "
+        "this version, or export the vendor with the interpreter.", program, PYTHON_VERSION, said);
     return false;
   }
   const char* version = python.Py_GetVersion();
@@ -152,39 +154,40 @@ static bool is_program_of_version(const char* program) {
   if (strlen(said) == length && !strncmp(said, version, length)) return true;
   Dl_info library = {0};
   dladdr(*(void**)&python.Py_GetVersion, &library);
-  SAY("LITERT_NPU_PYTHON is %s, which is Python %s, and the libpython that is started is %.*s, of another build: %s. Set "
+  SAY("LITERT_NPU_PYTHON is %s, which is Python %s, but the libpython to start is %.*s, of another build: %s. Set "
       "LITERT_NPU_LIBPYTHON to the libpython%s.so of that interpreter, or LITERT_NPU_PYTHON to an interpreter of this "
       "libpython.", program, said, (int)length, version, library.dli_fname ? library.dli_fname : "the program's own",
       PYTHON_VERSION);
   return false;
 }
 
-/* As `python -I` would: with its packages, without its environment variables, signal handlers and locale. */
+/* Starts Python like `python -I`: with its packages, but without its environment variables, signal handlers and
+ * locale. */
 static bool start_interpreter(void) {
   const char* named = getenv("LITERT_NPU_PYTHON");
   const char* program = named && *named ? named : PYTHON_PROGRAM;
   if (access(program, X_OK)) {
-    SAY("no Python interpreter at %s. Set LITERT_NPU_PYTHON to one of version %s that has the vendor's packages.", program,
+    SAY("no Python interpreter at %s. Set LITERT_NPU_PYTHON to a Python %s that has the vendor's packages.", program,
         PYTHON_VERSION);
     return false;
   }
   if (program == named && !is_program_of_version(program)) return false;
   PyPreConfig preconfig;
   python.PyPreConfig_InitIsolatedConfig(&preconfig);
-  preconfig.utf8_mode = 1; /* the locale is the host's */
+  preconfig.utf8_mode = 1; /* the host sets the locale */
   if (!is_fine(python.Py_PreInitialize(&preconfig))) return false;
   wchar_t* name = python.Py_DecodeLocale(program, NULL);
   if (!name) {
     SAY("out of memory");
     return false;
   }
-  python.Py_SetProgramName(name); /* kept by Python */
+  python.Py_SetProgramName(name); /* Python keeps this pointer */
   PyConfig config = {0};
   python.PyConfig_InitIsolatedConfig(&config);
   PyStatus status = python.Py_InitializeFromConfig(&config);
   python.PyConfig_Clear(&config);
   if (!is_fine(status)) return false;
-  python.PyEval_SaveThread(); /* any thread may be the next */
+  python.PyEval_SaveThread(); /* the next call may come from any thread */
   atexit(end_interpreter);
   return true;
 }
@@ -207,7 +210,7 @@ static bool find_vendor(const struct python_library* library) {
     PyObject* problem = python.PyDict_GetItemString(globals, "problem");
     const char* text = problem ? python.PyUnicode_AsUTF8(problem) : NULL;
     is_found = text && !*text;
-    static atomic_flag is_said = ATOMIC_FLAG_INIT; /* threads may fail side by side */
+    static atomic_flag is_said = ATOMIC_FLAG_INIT; /* several threads may fail at the same time */
     if (!is_found && !atomic_flag_test_and_set(&is_said)) SAY("%s", text ? text : "the vendor cannot be loaded");
   } else {
     SAY("out of memory");
@@ -217,13 +220,13 @@ static bool find_vendor(const struct python_library* library) {
   return is_found;
 }
 
-enum { NEW, FOUND, READY, FAILED }; /* FOUND: an interpreter, and not the vendor yet */
+enum { NEW, FOUND, READY, FAILED }; /* FOUND: there is an interpreter, but the vendor is not loaded yet */
 static _Atomic int state = NEW;
-static _Atomic bool is_guard_due; /* the program is Python, and stock's functions have no guard yet */
+static _Atomic bool is_guard_due; /* the program is a Python program, and stock's functions have no guard yet */
 
 static void find_interpreter(void) {
-  /* One start at a time in the process, also where several libraries such as this one come at once: a lock that all of
-   * them know. No thread that holds it waits for Python. */
+  /* Only one thread in the process starts Python at a time, even if several libraries like this one are loaded: they
+   * all use the same lock. A thread that holds this lock never waits for Python. */
   flockfile(stderr);
   if (atomic_load(&state) == NEW) {
     bool is_found = find_functions();
@@ -239,7 +242,8 @@ bool start_python(const struct python_library* library) {
   if (now == READY && !is_guard_due) return true;
   if (now == NEW) find_interpreter();
   if (atomic_load(&state) == FAILED) return false;
-  /* While the vendor is imported others get the GIL at times. Who comes then waits there, and finds it done. */
+  /* While the vendor is imported, other threads get the GIL at times. A thread that calls this function then waits
+   * here, and finds the vendor loaded afterwards. */
   int gil = python.PyGILState_Ensure();
   if (is_guard_due && gil == GIL_LOCKED) is_guard_due = !guard_creation();
   if (atomic_load(&state) == FOUND)

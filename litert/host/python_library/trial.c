@@ -1,4 +1,4 @@
-/* A program that knows nothing of Python loads a library that was just built, as LiteRT does, and calls it once. */
+/* A program without Python that loads a newly built library, like LiteRT does, and calls it once. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
   int (*function)(void*);
   *(void**)&function = dlsym(library, argv[2]);
   if (!function) return fprintf(stderr, "%s\n", dlerror()), 2;
-  char out[256] = {0}; /* a version, or a dispatch table: both are smaller */
+  char out[256] = {0}; /* holds a version or a dispatch table, which are both smaller */
   int status = function(out);
   if (status) fprintf(stderr, "%s returned status %d\n", argv[2], status);
   return status != 0;

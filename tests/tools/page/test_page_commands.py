@@ -123,7 +123,7 @@ def test_profile_in_a_browser(
     assert 'data-drawn="yes"' in drawn.document and not drawn.console
     assert drawn.count('class="node npu') == 1
     assert drawn.count(r"<h4>Time</h4><div>[\d.]+ µs</div>") == 1
-    assert "One run, with measurements of every part" in drawn.document
+    assert "One run, with the times of all parts" in drawn.document
 
 
 def test_coverage_has_costs_and_reasons_at_nodes(scale: Path, litert_npu: LitertNpu) -> None:
@@ -168,7 +168,7 @@ def test_graphs_that_a_page_has_no_room_for_are_left_out_in_words(
     assert litert_npu("coverage", "models", *TAKES_MUL, "--html=p.html") == 0
     data = page_data(Path("p.html"))
     assert len(data["graph"]) == 1 and len(data["tables"][0]["rows"]) == 3
-    assert any("no room for the graphs and ops of 2 models" in note for note in data["notes"])
+    assert any("The graphs and ops of 2 models do not fit" in note for note in data["notes"])
 
 
 def test_compare_shows_the_op_to_blame_first(
