@@ -1,4 +1,4 @@
-"""Reads the options of custom ops from a file into a graph, and writes the attributes of their nodes back.
+"""Converts the options of custom ops to attributes of nodes, and changed attributes back to options.
 
     class FooExtractor(Extractor):
         op = "Foo"
@@ -109,7 +109,7 @@ class OpLibrary:
 
         Args:
           classes: Classes of ops, whose names must differ.
-          extractors: Extractors, enabled or not.
+          extractors: Classes of extractors; disabled extractors are not used.
           mapping: Declarations of the mapping file.
 
         Raises:
@@ -136,7 +136,7 @@ class OpLibrary:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Makes `Op.get_op_class_by_name` find these ops while transformations run."""
+        """Lets `Op.get_op_class_by_name` find the ops of this library within the context."""
         token = CLASSES.set(self._classes)
         try:
             yield

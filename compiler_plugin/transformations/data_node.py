@@ -2,7 +2,7 @@
 
     node.in_node(0).shape  # node.in_port(0).data.get_shape(), as an array
 
-New code should use ports, which work the same in all phases.
+New code should use ports instead of data nodes, because ports work in the same way in all phases.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class DataNode:
     """A data node: the tensor of an output port as a node.
 
     Attributes:
-      port: Output port of the tensor.
+      port: Output port that stands for the tensor.
     """
 
     kind = "data"

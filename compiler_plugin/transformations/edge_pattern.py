@@ -210,7 +210,7 @@ def read_edge_pattern(given: object) -> EdgePattern:
     for name in nodes.keys() - read - data.keys():
         if name in is_data or nodes[name].get("op") in ENDS:
             raise _bad(
-                f"the pattern ends in '{name}', which is not an op", "End the pattern in an op."
+                f"the pattern ends in '{name}', which is not an op", "End the pattern with an op."
             )
     if not nodes or _has_circle(between):
         raise _bad("the pattern needs at least one op, and its edges must not form a cycle")

@@ -1,9 +1,9 @@
 """Loads extension folders, with Python files in `ops/`, `front/`, `front/tflite/`, `middle/` and `back/`.
 
 Extensions need no registration: the loader finds the classes in a file that derive from `Transformation`, `Op` or
-`Extractor`. Files and classes whose names begin with `_` are helpers, and are not loaded as extensions. Each
-extension folder is a Python package: `from ..ops.my_op import MyOp` works in `front/my_replacement.py`. The
-built-in transformations are loaded in the same way.
+`Extractor`. Files and classes whose names begin with `_` are helpers, and not extensions. Each extension folder is
+a Python package: `from ..ops.my_op import MyOp` works in `front/my_replacement.py`. The built-in transformations
+are loaded in the same way.
 """
 
 from __future__ import annotations

@@ -32,9 +32,9 @@ def fold(graph: Graph, nodes: Sequence[Node], is_candidate: Callable[[Op], bool]
     """Folds ops whose inputs are constant or become constant; returns the number of removed ops.
 
     Ops that write results of the model are not folded, because delegates do not accept constants as results.
-    Sparse constants stay sparse for kernels that exploit sparsity; only DENSIFY itself is folded. The nodes must
-    be in execution order. The last nodes are folded first, until the graph's `fold_limit` is used up; `fold_limit`
-    then shrinks by the number of added bytes.
+    Sparse constants stay sparse for kernels that exploit sparsity: of the ops that read them, only DENSIFY is
+    folded. The nodes must be in execution order. The last nodes are folded first, until the graph's `fold_limit`
+    is used up; `fold_limit` then shrinks by the number of added bytes.
     """
     foldable: dict[Op, Node] = {}
     shapes: dict[Tensor, Array] = {}

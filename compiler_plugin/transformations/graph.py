@@ -107,7 +107,7 @@ class Graph(InferredGraph):
           name: Name of the first output tensor.
           outputs: Number of output ports; by default the usual number for a builtin operator, and 1 for a custom
             op.
-          version: Version of the operator.
+          version: Version of the operator, as the schema counts versions.
           is_custom: Whether `op` is a custom code.
           node_id: Id of the node, which must differ from all ids and names in the graph. The id is also the
             default for `name`.
@@ -163,8 +163,8 @@ class Graph(InferredGraph):
             `shape`. If neither the value nor `element_type` gives a type, whole numbers become int32 and other
             numbers float32.
           name: Name of the constant's tensor; the graph appends a number if the name is in use.
-          element_type: Type of the elements.
-          quantization: Quantization of the elements.
+          element_type: Element type of the constant.
+          quantization: Quantization of the constant.
           shape: Shape of the constant; by default the shape of the value.
 
         Raises:
@@ -310,7 +310,7 @@ class Graph(InferredGraph):
     # For nodes and ports.
 
     def rename(self, tensor: Tensor, name: str) -> None:
-        """Gives a tensor another name."""
+        """Changes the name of a tensor."""
         check_name(name)
         if tensor.name != name:
             tensor.name = name
@@ -318,7 +318,7 @@ class Graph(InferredGraph):
             self._names.note(name)
 
     def set_name(self, node: Node, name: str) -> None:
-        """Renames a result of the model, or a node's first output tensor."""
+        """Renames a result of the model, or the first output tensor of any other node."""
         if node.is_result:
             node.result_name = name
             self._name_result(node)

@@ -26,7 +26,7 @@ class GraphOps:
     number).
 
     Attributes:
-      is_valid: Whether the place of each op is after the places of the ops whose results it reads.
+      is_valid: Whether the places are a valid execution order: each op comes after the ops whose results it reads.
     """
 
     def __init__(self, model: Model, subgraph: Subgraph) -> None:

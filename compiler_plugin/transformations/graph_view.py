@@ -88,7 +88,7 @@ class GraphView(NodeGraph):
 
     @property
     def control_edges(self) -> list[tuple[Op, Op]]:
-        """Pairs of ops (first, second) that must run in this order, from the metadata of the converter."""
+        """Pairs of ops (first, second) that must run in this order, according to the converter's metadata."""
         return self._ops.control_edges
 
     @property
@@ -226,7 +226,7 @@ class GraphView(NodeGraph):
         return self.nodes[::-1] if reverse else self.nodes
 
     def sort_ops(self) -> None:
-        """Same as `topological_sort`, but does not create a node for each op."""
+        """Sorts the ops like `topological_sort`, but does not create a node for each op."""
         ops = self._ops.sort()
         if ops is not None:
             self.subgraph.ops = ops
@@ -320,5 +320,5 @@ def _has_attributes(node: Node, wanted: Mapping[str, Any]) -> bool:
 
 
 def not_in_graph(what: str) -> LiteRtError:
-    """Returns the error for an object that belongs to another graph."""
+    """Returns an error for an object that belongs to another graph."""
     return refused(f"{what} is not in this graph")

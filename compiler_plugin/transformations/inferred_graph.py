@@ -39,7 +39,8 @@ class InferredGraph(GraphView):
 
     Attributes:
       stage: Current phase; in FRONT, only the shapes of inputs and constants are known.
-      layout: Layout of tensors of rank 4 and 5; NCHW only within a partition of a vendor that asks for NCHW.
+      layout: Layout of tensors of rank 4 and 5: NCHW in partitions for a vendor that requires NCHW, and NHWC in
+        all other graphs.
       static_shape: Whether shapes are final, so that the model cannot be resized later.
       seen_data: Buffers that were created or read; equal buffers among them can be merged.
     """
@@ -67,7 +68,7 @@ class InferredGraph(GraphView):
 
     @property
     def graph(self) -> Mapping[str, Any]:
-        """The Model Optimizer's attributes of a graph: `layout`, `fw`, and `cmd_params` with `static_shape`."""
+        """Graph attributes as in the Model Optimizer: `layout`, `fw`, and `cmd_params` with `static_shape`."""
         flags = SimpleNamespace(static_shape=self.static_shape, framework="tflite")
         return {"layout": self.layout, "fw": flags.framework, "cmd_params": flags}
 
@@ -232,7 +233,7 @@ class InferredGraph(GraphView):
         return tensor not in self._shapeless
 
     def create_buffer(self, blob: Blob) -> Buffer:
-        """Creates a buffer of the model for the data of a new constant."""
+        """Creates a buffer in the model for the data of a new constant."""
         buffer = Buffer(blob, is_external=blob.size >= EXTERNAL_SIZE)
         self.model.buffers.append(buffer)
         self.seen_data[buffer] = None

@@ -46,14 +46,14 @@ def set_input_shapes(graphs: Sequence[Graph], shapes: Mapping[str, Sequence[int]
 def make_channels_first(graphs: Sequence[Graph]) -> bool:
     """Changes the inputs and outputs of a model to NCHW if they have four or five dimensions.
 
-    The model's ops stay the same: a TRANSPOSE follows each input and precedes each output. Other transformations
-    remove pairs of TRANSPOSE ops that cancel each other.
+    The ops of the model do not change: a TRANSPOSE is added after each input and before each output. Other
+    transformations remove pairs of TRANSPOSE ops that cancel each other.
 
     Returns:
       Whether any input or output was changed.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if an op of the model calls the subgraph whose inputs and outputs would change.
+      LiteRtError: UNSUPPORTED, if an op of the model calls a subgraph whose inputs or outputs would change.
     """
     count = 0
     for graph in _find_entries(graphs):

@@ -1,8 +1,8 @@
 """Rules for the element types, quantization and ranks that TFLite's kernels give their outputs.
 
-Most ops write the element type of their first input. This module contains the other rules: a fixed type, the type
-of another input, or a type from the options. If no rule applies (QUANTIZE, BITCAST), the creator of the op sets
-the type.
+The outputs of most ops have the element type of the first input. For the other ops, this module says whether the
+type is fixed, is the type of another input, or is an option. For QUANTIZE, BITCAST and other ops without a rule,
+the code that creates the op must set the type.
 
 For some ops, stock LiteRT knows output shapes only at run time. If such an op is new, the file has no output
 shapes, and the rules determine at least the rank.

@@ -6,7 +6,7 @@ position among an op's inputs. Ports are compared by value: two ports are equal 
 equal. The `data` of a port are the shape and the value of its tensor. A connection is an output port with all
 input ports that read the output port, or an unconnected input port.
 
-Nodes, ports and connections pass edits on to the graph.
+The graph performs all edits that are made by methods of nodes, ports and connections.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Node(NodeAttributes):
         nodes.
       result_index, result_name, result_signatures: For a result, its position among the outputs, its name in the
         model, and its positions in signatures.
-      first_tensor: For a result, its tensor in the file.
+      first_tensor: For a result, the tensor that was the result in the file.
     """
 
     graph: NodeGraph
@@ -431,7 +431,7 @@ class Node(NodeAttributes):
 
 
 class PortData:
-    """The shape and the value of the data at a port."""
+    """The shape and the value of the tensor at a port."""
 
     __slots__ = ("_port",)
 
@@ -524,7 +524,7 @@ class OutPort(_Port):
 
     @property
     def is_read(self) -> bool:
-        """Whether the port has a reader; faster than listing all readers."""
+        """Whether the port has a reader; this is faster than a list of all readers."""
         return self.node.graph.is_read(self.tensor)
 
     @property

@@ -28,7 +28,7 @@ PARAMETER, CONST, VARIABLE, RESULT = "Parameter", "Const", "Variable", "Result"
 ENDS = (PARAMETER, CONST, VARIABLE, RESULT)
 
 MISSING: Any = object()
-"""Marks a missing attribute."""
+"""Stands for the value of a missing attribute."""
 
 _INFERS = (
     "infer",

@@ -161,7 +161,7 @@ class Op:
     def create_node_with_data(
         self, inputs: Sequence[InputLike] | None = None, attrs: Mapping[str, Any] | None = None
     ) -> Node:
-        """Adds a node and infers the shapes and types of its outputs; for the middle and the back phase.
+        """Adds a node and infers its output shapes and types; only in the middle phase and the back phase.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT in the front phase, which has no shapes; also the errors of `create_node`
@@ -228,7 +228,7 @@ class Op:
     def attach(self, node: Node) -> None:
         """Makes a node an instance of this op without changing the node's attributes.
 
-        The node's shapes are inferred again, except in an NCHW partition, where shapes are already final.
+        The node's output shapes are inferred again, except in an NCHW partition, whose shapes are final.
         """
         if node.op != self.attrs["op"]:
             node.graph.rename_op(node, self.attrs["op"])

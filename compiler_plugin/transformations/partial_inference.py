@@ -1,9 +1,9 @@
 """Infers shapes, types and values for edited ops, and for the ops that depend on changed results.
 
-Stock LiteRT infers builtin ops, many in one call. User-defined ops are inferred by their own `infer`. Tensors that
-no transformation has touched keep the shapes and types of the file. Ops that cannot be inferred (custom ops
-without a definition, control flow) keep the shapes and types of the file too, as long as the types of their inputs
-do not change.
+Stock LiteRT infers builtin ops, with many ops in each call. User-defined ops are inferred by their own `infer`.
+Tensors that no transformation has touched keep the shapes and types of the file. Ops that cannot be inferred
+(custom ops without a definition, control flow) keep the shapes and types of the file too, as long as the types of
+their inputs do not change.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def find_number(port: OutPort | None) -> float | None:
 def find_affine(port: OutPort, ignore_activation: bool = False) -> list[Affine]:
     """Returns a float32 port as affine functions: first of itself, then of each earlier port in its chain of ops.
 
-    `ignore_activation` ignores the fused activation of the last op.
+    If `ignore_activation` is true, the fused activation of the last op is ignored.
     """
     chain = [Affine(port)]
     for _ in range(_MOST_STEPS):

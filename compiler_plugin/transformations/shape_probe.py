@@ -44,7 +44,7 @@ class ShapeProbe:
 
     Attributes:
       shapes: Shape of each inferred tensor; None if the shape is not known.
-      refused: Error text of stock LiteRT for each op that it refuses.
+      refused: Error text of stock LiteRT for each refused op.
     """
 
     def __init__(

@@ -135,7 +135,7 @@ class SubgraphMatch:
         return found[0] if found else None
 
     def error(self, what: str, hint: str = "") -> LiteRtError:
-        """Returns an error about this sub-graph."""
+        """Returns an error whose text names this sub-graph."""
         return description_error(self.description, what, hint, self.scope)
 
     def _find_inputs(self, first: Sequence[OutPort]) -> dict[OutPort, list[InPort]]:

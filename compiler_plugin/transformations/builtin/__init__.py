@@ -1,1 +1,1 @@
-"""The transformations that come with this project, written as extensions."""
+"""The built-in transformations, which are written like user extensions."""

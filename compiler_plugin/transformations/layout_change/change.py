@@ -32,7 +32,7 @@ from litert.model.builtin_options import set_builtin_option
 from litert.model.graph import Model, Op, Subgraph, Tensor
 
 _COMPUTED = ("DENSIFY", "DEQUANTIZE", "CAST")
-"""Ops with one input that can stand between a constant filter and the op that reads the filter."""
+"""Ops with one input that can be between a constant filter and the convolution that reads the filter."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""The transformations of the back phase that come with this project, written as extensions."""
+"""The built-in transformations of the back phase, which are written like user extensions."""

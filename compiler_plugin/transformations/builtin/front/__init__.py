@@ -1,1 +1,1 @@
-"""The transformations of the front phase that come with this project, written as extensions."""
+"""The built-in transformations of the front phase, which are written like user extensions."""
