@@ -1,10 +1,10 @@
 """The folder in which the reference vendor keeps data that it can make again.
 
-Built programs, probes of drivers.
+The folder holds compiled kernel programs and the results of driver tests.
 
-The folder must belong to this user alone, since its machine code runs with this user's rights: it
-has a mark of the SDK, and links, folders and files that others can write to are not used. A process
-that cannot have such a folder works without one.
+The machine code in the cache folder runs with the current user's rights, so the folder must belong to this user
+alone. A marker file identifies the folder as the SDK's cache. Symbolic links, and folders and files that other
+users can write to, are not used. If no such folder can be created, the process works without a cache.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _MARK_TEXT = """Signature: 8a477f597d28d172789f06886806bc55
 
 
 def cache_folder(part: str) -> str:
-    """Returns a folder's path below `$LITERT_NPU_CACHE_DIR/litert-npu-cache`, or below the user's cache folder.
+    """Returns the path of a subfolder in `$LITERT_NPU_CACHE_DIR/litert-npu-cache` or the user's cache folder.
 
     Args:
-      part: Name of the folder: "programs". The folder need not exist.
+      part: Name of the subfolder, such as "programs". The subfolder does not have to exist.
 
     Raises:
-      OSError: There is no place for the folder, or it belongs to others.
+      OSError: No cache folder can be created, or the cache folder belongs to another user.
     """
     with _noting():
         folder = _folder()
@@ -51,10 +51,10 @@ def cache_folder(part: str) -> str:
 
 
 def make_cache_folder(part: str) -> str:
-    """Makes the folder, if it does not exist.
+    """Creates a cache subfolder if it does not exist.
 
     Raises:
-      OSError: The folder cannot be made.
+      OSError: The cache subfolder cannot be created.
     """
     with _noting():
         folder = _folder()
@@ -73,13 +73,14 @@ def make_cache_folder(part: str) -> str:
 def keep_file(
     part: str, name: str, data: Iterable[bytes], names: re.Pattern[str], limit_bytes: int
 ) -> None:
-    """Writes an entry to a folder.
+    """Writes an entry to a cache subfolder.
 
-    Removes the least recently used entries of `names` if they become too large.
+    If the entries whose file names match `names` exceed `limit_bytes`, the least recently used entries are
+    removed.
 
     Raises:
-      OSError: There is no place for the entry.
-      LiteRtError: The entry cannot be written.
+      OSError: The cache subfolder cannot be created or used.
+      LiteRtError: The cache entry cannot be written.
     """
     folder = make_cache_folder(part)
     path = os.path.join(folder, name)
@@ -88,11 +89,11 @@ def keep_file(
 
 
 def read_file(part: str, name: str) -> bytes:
-    """Returns the bytes of an entry in a folder.
+    """Returns the bytes of a cache entry.
 
     Raises:
-      OSError: The entry does not exist, or cannot be trusted.
-      LiteRtError: SERIALIZATION, if the entry is damaged, or belongs to another name.
+      OSError: The cache entry does not exist, or other users can write to the file.
+      LiteRtError: SERIALIZATION, if the cache entry is damaged or was written under another name.
     """
     return read_entry(os.path.join(cache_folder(part), name), part)
 

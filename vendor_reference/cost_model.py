@@ -1,26 +1,27 @@
-"""The rates from which the compiler estimates times.
+"""Rates (times per op, row, operation and byte) from which the compiler estimates how long ops take.
 
-Of ops on the NPU of a SoC model, and on the CPU beside it.
+There are rates for ops on the NPU of a SoC model, and for ops on the CPU of the same SoC.
 
-A compilation measures nothing: an expected time depends only on the model and on these numbers, so
-that a choice based on them is the same on every machine.
+The compiler does not measure times while it compiles: an expected time depends only on the model and on these
+rates. A choice that is based on expected times is therefore the same on every machine.
 
 The emulated NPU runs on the cores of the host, however many shaves a SoC model has. So all SoC
 models have the rates of the emulation with two threads on two cores of an AMD EPYC with AVX-512. A
 least-squares fit over MediaPipe's fourteen networks found the rates:
 
-- Whole networks have the most weight, because their layers share one launch. Each network was
-  compiled with `none` and with `all`, the two files ran in turn, and only the faster quarter of the
-  runs counts.
-- Single layers, and single operators of XNNPACK, have less weight; `litert-npu profile --threads=2`
-  measured them. On the CPU, the three networks with custom ops count by these operators alone.
-- Where the networks say little about a rate, a small weight keeps the rate near 0.75 of its value
+- Measurements of whole networks have the most weight, because a network's layers share one launch. Each network
+  was compiled with `--reference_ops=none` and with `--reference_ops=all`. The two compiled files ran in turn, and
+  only the faster quarter of the runs counts.
+- Measurements of single layers on the NPU, and of single XNNPACK operators on the CPU, have less weight;
+  `litert-npu profile --threads=2` measured these times. For the three networks with custom ops, the CPU rates are
+  fitted to single operators alone.
+- If the measured networks hardly depend on a rate, a term of small weight keeps the rate near 0.75 times its value
   on a CPU with AVX2.
 
-Some rates were set by hand, near the rates of single ops: all rates of EXPONENTIAL and MOVE,
+Some rates were set by hand, close to the measured rates of single ops: all rates of EXPONENTIAL and MOVE,
 `start_ns` of the NPU, `byte_ns` of ELEMENTWISE, and all rates of WINDOW on the NPU except `row_ns`.
-Calls and transfers were measured with single element-wise ops of 4 KB to 4 MB between ops of the
-CPU, and `switch_ns` with some layers on the NPU in the middle of a network. The benchmark
+The times of NPU calls and transfers were measured with single element-wise ops of 4 KB to 4 MB between CPU ops.
+`switch_ns` was measured with networks of which some layers in the middle run on the NPU. The benchmark
 `selection` compares expected with measured times.
 """
 
@@ -55,7 +56,7 @@ _WORK_OF = {name: work for work, names in _WORKS.items() for name in names.split
 
 
 def work_of(op_name: str) -> Work:
-    """Returns the kind of a builtin op; element-wise for ops of no known kind."""
+    """Returns the kind of a builtin op; an op of unknown kind counts as element-wise."""
     return _WORK_OF.get(op_name, Work.ELEMENTWISE)
 
 
@@ -64,11 +65,11 @@ class Rate:
     """The times of ops of one kind, in nanoseconds.
 
     Attributes:
-      start_ns: Time of each op.
-      row_ns: Time of each row of the innermost dimension of the result: few channels leave vectors
-        half empty.
-      operation_ns: Time of each arithmetic operation, as `litert/model/op_cost.py` counts them.
-      byte_ns: Time of each byte of operands, constants and results.
+      start_ns: Fixed time of each op, independent of its size.
+      row_ns: Additional time of each row (innermost dimension) of an op's result, since short rows leave vectors
+        partly unused.
+      operation_ns: Time of each arithmetic operation; `litert/model/op_cost.py` counts the operations.
+      byte_ns: Time of each byte of an op's operands, constants and results.
     """
 
     start_ns: float
@@ -77,11 +78,11 @@ class Rate:
     byte_ns: float
 
     def inner_ns(self, operations: int, num_bytes: int) -> float:
-        """Returns the time of an op's inner loops, which is its time as a part of another op."""
+        """Returns the time of an op's inner loops, which is all of an op's time if it is fused into another op."""
         return self.operation_ns * operations + self.byte_ns * num_bytes
 
     def op_ns(self, num_rows: int, operations: int, num_bytes: int) -> float:
-        """Returns the time of a whole op."""
+        """Returns the expected time of an op, including its start time."""
         return self.start_ns + self.row_ns * num_rows + self.inner_ns(operations, num_bytes)
 
 
@@ -91,13 +92,13 @@ class CostModel:
 
     Attributes:
       npu, cpu: Rates of each kind of op on the NPU and on the CPU.
-      call_ns: Time of an NPU call, whatever it contains.
-      switch_ns: Additional time of a call if the CPU computes in the same run: threads of one side
-        have gone to sleep, or wait actively on the cores of the other side. A single op on the CPU
-        is enough for this.
-      transfer_ns: Time of each byte that goes to the NPU or comes back.
-      caution: Fraction of the time that ops must gain to go to the NPU, since the rates are not
-        more precise than that.
+      call_ns: Fixed time of an NPU call, independent of its ops.
+      switch_ns: Additional time of an NPU call if the CPU computes ops in the same run. The NPU's or the CPU's
+        threads have then gone to sleep, or busy-wait on the cores that the other threads need. A single CPU op
+        causes this additional time.
+      transfer_ns: Time to transfer one byte to or from the NPU.
+      caution: Fraction of their CPU time that ops must save to be placed on the NPU; the rates are not precise
+        enough for smaller savings.
     """
 
     npu: Mapping[Work, Rate]
@@ -108,7 +109,7 @@ class CostModel:
     caution: float
 
     def start_ns(self, cpu_ns: int) -> int:
-        """Returns the start time of a call, for a run in which the CPU's part takes `cpu_ns`."""
+        """Returns the fixed time of an NPU call in a run in which the CPU's ops take `cpu_ns`."""
         return self.call_ns + (self.switch_ns if cpu_ns else 0)
 
 

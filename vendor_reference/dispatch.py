@@ -1,7 +1,7 @@
-"""The reference vendor's dispatch table. Copy this file to start your own.
+"""The reference vendor's dispatch table; copy this file to start your own vendor's dispatch table.
 
-Besides this file, a vendor needs a reader of its byte code (`executable/`), and its device
-(`device/`).
+Besides a dispatch table, a vendor needs a reader of its byte code (here `executable/`), and code that runs the
+byte code on its device (here `device/`).
 """
 
 from __future__ import annotations
@@ -42,26 +42,27 @@ if TYPE_CHECKING:  # these modules load OpenCL
     from vendor_reference.device.opencl_function import OpenClFunction
 
 _OPENCL = "opencl"
-"""`platform[:device]`, in the notation of $LITERT_NPU_OPENCL."""
+"""Name of an option: the device to use, as `platform[:device]`, like $LITERT_NPU_OPENCL."""
 
 _NATIVE = "allow_native_assets"
-"""`true` allows machine code in assets to run; otherwise it is rejected."""
+"""Name of an option: with `true`, machine code in assets may run; otherwise, machine code is rejected."""
 
 _THREADS = "threads"
-"""Largest number of threads for kernels if a CPU emulates the NPU; by default all threads of its driver."""
+"""Name of an option: the maximum number of kernel threads on a CPU; by default, all threads of its driver."""
 
 _OPTIONS = (_OPENCL, _NATIVE, _THREADS)
 
 
 @dataclass(eq=False)
 class DeviceContext:
-    """The device as one loaded model uses it.
+    """The state of one loaded model on the device: its registered assets and its byte code modules.
 
     Attributes:
-      device: Device that all models in the process share, or a part of its compute units.
+      device: OpenCL device that all models in the process share, or a part of the device's compute units.
       allow_native_assets: Whether machine code in assets may run.
-      assets: Registered assets by name: mapped, and read when a function needs them.
-      modules: Modules by the address of their byte code: calls may share a module.
+      assets: Registered assets by name; an asset's file is memory-mapped, and read only when a function needs the
+        asset.
+      modules: Loaded byte code modules by the memory address of their byte code; several calls may share a module.
     """
 
     device: OpenClDevice
@@ -75,11 +76,11 @@ class InvocationContext:
     """One NPU call.
 
     Attributes:
-      function: The executable's description of the function.
-      module: Module that contains the function.
-      loaded: Loaded function that runs the call.
-      run: The loaded function's `run`, whose stack frames name the function.
-      input_events: Events that the next run waits for.
+      function: Description of the called function in the executable.
+      module: Byte code module that contains the function.
+      loaded: Loaded function that runs the NPU call.
+      run: The `run` method of the loaded function, wrapped so that stack traces show the function's name.
+      input_events: Events that the next run of the NPU call waits for.
     """
 
     function: Function
@@ -90,7 +91,7 @@ class InvocationContext:
 
 
 class ReferenceAsync(AsyncInterface[InvocationContext]):
-    """Runs calls without waiting for their end."""
+    """Starts NPU calls asynchronously, without waiting until they have finished."""
 
     def attach_input_event(
         self, invocation_context: InvocationContext, index: int, event: Event
@@ -123,8 +124,8 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
             if name not in _OPTIONS:
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT, f"no option '{name}'", "vendor 'Reference'",
-                    f"The options are '{_OPENCL}': platform[:device]; '{_NATIVE}': true or false; "
-                    f"'{_THREADS}': a number.",
+                    f"The dispatch options are '{_OPENCL}' (platform[:device]), '{_NATIVE}' (true or false) "
+                    f"and '{_THREADS}' (a number).",
                 )  # fmt: skip
         _is_set(options, _NATIVE)
         _count_threads(options)
@@ -194,7 +195,7 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
             if given != wanted:
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    f"the call has {given} {kind}, but the function has {wanted}",
+                    f"the call passes {given} {kind}, but the function takes {wanted}",
                     f"function '{function_name}'",
                 )
         loaded = module.load(function)
@@ -227,9 +228,9 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         if is_dynamic and tensor_type.layout.is_static and tensor_type != expected:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"the shape of output {output_index} is known only after a run, up to {expected}, "
-                f"but this host has room only for {tensor_type}",
-                hint="Compile a model of fixed shapes for this host.",
+                f"the shape of output {output_index} is known only after a run and can be as large as {expected}, "
+                f"but the host has allocated memory only for {tensor_type}",
+                hint="Compile a model that has only fixed shapes for this host.",
             )
         found = None
         if is_dynamic and len(tensor_type.shape) == len(expected.shape):
@@ -274,13 +275,14 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
 
 
 def open_device(wanted: str = "") -> OpenClDevice:
-    """Returns the device of this process, which is opened on first use.
+    """Returns the OpenCL device that this process uses as the NPU, and opens the device on first use.
 
     Args:
-      wanted: `platform[:device]`; "" for the best device, or for the device in $LITERT_NPU_OPENCL.
+      wanted: Device to use, as `platform[:device]`; with "", the device that $LITERT_NPU_OPENCL selects, or else
+        the best device.
 
     Raises:
-      LiteRtError: NOT_FOUND, if no OpenCL driver works on this machine, or none has such a device.
+      LiteRtError: NOT_FOUND, if no OpenCL driver works on this machine, or no driver has the wanted device.
     """
     import_pyopencl()  # first: it sets what pyopencl reads when it is imported
     from vendor_reference.device.opencl_device import shared_device
@@ -308,7 +310,7 @@ def _is_set(options: Mapping[str, str], name: str) -> bool:
             Status.INVALID_ARGUMENT,
             f"option '{name}' is '{value}'",
             "vendor 'Reference'",
-            "Set it to true or false.",
+            "Set the option to true or false.",
         )
     return value == "true"
 
@@ -350,8 +352,8 @@ def _check_type(which: str, given: RankedTensorType, expected: RankedTensorType)
     if given != expected:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"{which} is {given}, but was compiled as {expected}",
-            hint="Compile the model again for other shapes.",
+            f"{which} has type {given}, but the model was compiled for {expected}",
+            hint="Compile the model again for the types and shapes that you want to pass.",
         )
 
 

@@ -17,11 +17,12 @@ class SocModel:
     """A SoC model.
 
     Attributes:
-      name: Value of `--soc_model`, which is also in the stamp of each compiled file.
-      shaves: Number of vector processors.
+      name: Name of the SoC model: the value of `--soc_model`, which is also stored in the build stamp of each
+        compiled file.
+      shaves: Number of the SoC's vector processors (shaves).
       cmx_size: Size of the fast memory on the chip, in bytes; a kernel's local memory lies there.
-      ddr_size: Size of the memory for data that live between two tasks, in bytes.
-      costs: Expected times of ops on the SoC, and on the CPU beside it.
+      ddr_size: Size of the memory for data that pass from one task to another, in bytes.
+      costs: Cost model with the expected times of ops on the SoC's NPU and on its CPU.
     """
 
     name: str
@@ -40,10 +41,10 @@ SOC_MODELS = (EMU8, EMU4, EMU16)
 
 
 def get_soc_model(name: str) -> SocModel:
-    """Returns the SoC model of that name; the default for "".
+    """Returns the SoC model with the given name; for "", the default SoC model.
 
     Raises:
-      LiteRtError: UNSUPPORTED, with the names of all SoC models.
+      LiteRtError: UNSUPPORTED, if there is no such SoC model; the message lists all SoC models.
     """
     models = {soc.name: soc for soc in SOC_MODELS}
     if soc := models.get(name or SOC_MODELS[0].name):

@@ -269,7 +269,9 @@ def test_machine_code_in_assets_is_checked_where_it_may_run(
     report = check_json(capsys, *arguments, "--allow_native_assets", "--strict")
     assert not broken_rules(report) and not report["gaps"]
     assert "no kernel for its custom op" in why_not(report, "Twice")
-    with pytest.raises(LiteRtError, match="machine code, which may not run here") as error:
+    with pytest.raises(
+        LiteRtError, match="machine code, which is not allowed to run here"
+    ) as error:
         check(*arguments)
     assert "--allow_native_assets" in error.value.hint
 

@@ -199,6 +199,7 @@ def test_strides_without_a_kernel_s_pitches_are_refused(tmp_path: Path) -> None:
     """17 is no number of pixels of 2 channels."""
     edits = {"IE.input_strides = [true]": "IE.input_strides = [[68, 17, 2, 1]]"}
     with pytest.raises(
-        LiteRtError, match=r"strides \[68, 17, 2, 1\] at 0 do not describe a part of a tensor"
+        LiteRtError,
+        match=r"strides \[68, 17, 2, 1\] at offset 0 do not describe a part of a tensor",
     ):
         compile_gain(tmp_path, BYXF, edits)

@@ -157,7 +157,7 @@ def test_what_is_no_type_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("outputs", "options", "said"),
     [
-        ("", "", "the name of the op that the layer is for is missing"),
+        ("", "", "neither a model nor shapes of an op are given"),
         ("4xf32", "{", "--options: no JSON"),
         ("4xf32", "[1]", "--options: no JSON object"),
         ("4xf32", "@/no/such/file", "no such file"),

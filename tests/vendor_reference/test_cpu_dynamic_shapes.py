@@ -108,7 +108,7 @@ def test_any_batch_runs_on_one_kernel(compiler: Compiler, inits: Callable[[], li
     for batch in (1, 8, 10, 3, 8):
         doubles(model, batch, 3)
     assert inits() == ["init 10 3"]
-    with pytest.raises(LiteRtError, match="11x3 is above its bound 10x3"):
+    with pytest.raises(LiteRtError, match="11x3 exceeds its bound 10x3"):
         model.run({"x": random(11, 3)})
     doubles(model, 4, 3)
     assert inits() == []
@@ -279,7 +279,8 @@ def test_blocks_of_a_dynamic_shape_are_refused_by_name(compiler: Compiler) -> No
     name = compiler.library(configuration=blocks)
     pattern = (-1, 4, 4, 16)
     with pytest.raises(
-        LiteRtError, match="blocks \\(nChw8c\\) of a tensor whose shape is known only at run time"
+        LiteRtError,
+        match="the blocked layout nChw8c does not fit a tensor whose shape is known only at run time",
     ):
         compiler(one_op("Double", pattern, pattern), {"x": (2, 4, 4, 16)}, Double=name)
 
@@ -315,7 +316,7 @@ def test_a_failing_init_leaves_the_next_run_good(compiler: Compiler) -> None:
     ("body", "says"),
     [
         ("shapes[0].rank = 1;", "output 0 of rank 1"),
-        ("shapes[0].dims[0] = 11;", "11x3, is above its bound 10x3"),
+        ("shapes[0].dims[0] = 11;", "11x3, exceeds its bound 10x3"),
         ("shapes[0].dims[1] = 2;", "7x2, does not fit the compiled shape ?x3"),
         ("shapes[0].dims[0] = -1;", "output 0 of rank 2, (-1, 3)"),
         ('return LiteRtNpuFail(message, kLiteRtNpuInvalidArgument, "no sevens");', "no sevens"),
@@ -352,7 +353,7 @@ def test_a_shape_that_cannot_be_is_an_error_before_anything_runs(
         ({"shapes": 'return LiteRtNpuFail(message, kLiteRtNpuInvalidArgument, "no tens");'}, "no tens"),
         ({"shapes": f"shapes[0].rank = 3; {OK}"}, "output 0 of rank 3"),
         ({"shapes": "abort();"}, "crashed"),
-        ({"shapes": f"shapes[0].dims[0] = 10; shapes[0].dims[1] = 4; {OK}"}, "the model says [-1, 3]"),
+        ({"shapes": f"shapes[0].dims[0] = 10; shapes[0].dims[1] = 4; {OK}"}, "in the model it has [-1, 3]"),
     ],
     ids=["refused", "rank", "crash", "another shape"],
 )  # fmt: skip

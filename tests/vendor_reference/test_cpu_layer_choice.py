@@ -162,7 +162,9 @@ def test_a_library_that_always_proposes_another_comes_to_an_end(tmp_path: Path) 
     path = library(
         tmp_path, init="config->dynamic_batch = !config->dynamic_batch; return kLiteRtNpuNotImplemented;"
     )  # fmt: skip
-    with pytest.raises(LiteRtError, match="no configuration for the op: plain: not implemented"):
+    with pytest.raises(
+        LiteRtError, match="no configuration that can run the op: plain: not implemented"
+    ):
         chosen(path, one_op())
 
 
@@ -187,7 +189,7 @@ def test_of_several_layers_that_of_the_op_s_name_is_asked(tmp_path: Path) -> Non
     assert next(ask(request(path)))["layer_type"] == "Double"  # type: ignore[index]
     with pytest.raises(LiteRtError) as error:
         list(ask(request(path, op_name="Triple")))
-    assert error.value.what == "the library has no layer 'Triple', only Half, Double"
+    assert error.value.what == "the library has no layer type 'Triple', only Half, Double"
 
 
 def test_the_only_layer_is_for_an_op_of_any_name(tmp_path: Path) -> None:
@@ -205,7 +207,7 @@ def test_shapes_are_the_model_s(tmp_path: Path) -> None:
     path = library(tmp_path, shapes=f"shapes[0].dims[0] = 7; {OK}")
     with pytest.raises(LiteRtError) as error:
         list(ask(request(path, one_op(4))))
-    assert "output 0 has shape [7], but the model says [4]" in error.value.what
+    assert "output 0 has shape [7], but in the model it has [4]" in error.value.what
     assert error.value.status is Status.INVALID_ARGUMENT and path.name in error.value.where
 
 

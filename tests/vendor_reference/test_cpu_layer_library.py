@@ -291,7 +291,7 @@ def test_a_library_of_another_kind_is_refused(
 def test_a_library_without_this_version_is_refused(tmp_path: Path) -> None:
     source = library(tmp_path).with_suffix(".c")
     source.write_text(source.read_text().replace("return &library;", "return NULL;"))
-    assert "no interface of version 1" in fails(build(source, tmp_path / "none.so")).what
+    assert "does not have interface version 1" in fails(build(source, tmp_path / "none.so")).what
 
 
 def test_a_table_with_a_gap_is_refused(tmp_path: Path) -> None:
@@ -309,22 +309,28 @@ def test_names_of_layers_are_checked(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ("config->inputs[0].layout.rank = 17;", "input 0 in memory of 17 dimensions"),
-        ("config->inputs[0].layout.order[0] = 1;", r"input 0: the layout has dimensions \[1, 1\]"),
+        (
+            "config->inputs[0].layout.rank = 17;",
+            "input 0 cannot have a memory layout of 17 dimensions",
+        ),
+        (
+            "config->inputs[0].layout.order[0] = 1;",
+            r"input 0: the layout has the dimensions \[1, 1\]",
+        ),
         (
             "config->outputs[0].layout.order[1] = 9;",
-            r"output 0: the layout has dimensions \[0, 9\]",
+            r"output 0: the layout has the dimensions \[0, 9\]",
         ),
-        ("config->inputs[0].layout.block[0] = 4;", r"input 0: the layout has dimensions \[1\]"),
+        ("config->inputs[0].layout.block[0] = 4;", r"input 0: the layout has the dimensions \[1\]"),
         (
             "config->inputs[0].layout = LiteRtNpuBlockedChannels(2, -8);",
-            "input 0: a block of -8 of dimension 1",
+            "input 0: a block of -8 elements is not allowed for dimension 1",
         ),
-        ("config->inputs[0].element_type = 99;", "input 0 of element type 99"),
-        ("config->inputs[0].element_type = 5;", "input 0 of element type STRING"),
-        ("config->outputs[0].in_place = 1;", "output 0 in place of input 1"),
+        ("config->inputs[0].element_type = 99;", "input 0 cannot have element type 99"),
+        ("config->inputs[0].element_type = 5;", "input 0 cannot have element type STRING"),
+        ("config->outputs[0].in_place = 1;", "output 0 cannot use the memory of input 1"),
         ("return 77;", "status 77"),
-        ("return kLiteRtNpuError;", "it gives no reason, only status ERROR"),
+        ("return kLiteRtNpuError;", "the library gives no reason, only status ERROR"),
     ],
 )
 def test_what_configurations_say_is_checked(tmp_path: Path, body: str, says: str) -> None:
@@ -334,7 +340,8 @@ def test_what_configurations_say_is_checked(tmp_path: Path, body: str, says: str
 
 
 @pytest.mark.parametrize(
-    ("count", "says"), [("0", "none"), ("1u << 30", "1073741824, expected 1024 at most")]
+    ("count", "says"),
+    [("0", "0, expected at least 1"), ("1u << 30", "1073741824, expected 1024 at most")],
 )
 def test_a_number_of_configurations_is_checked(tmp_path: Path, count: str, says: str) -> None:
     with pytest.raises(LiteRtError, match=f"get_num_configurations.*: {says}"):
@@ -351,12 +358,12 @@ def test_output_shapes_are_checked(tmp_path: Path, body: str) -> None:
 def test_what_is_no_shared_object_is_not_loaded(tmp_path: Path) -> None:
     text = tmp_path / "layer.so"
     text.write_text("int main(void) { return 0; } /* a source */\n")
-    assert fails(text).what == "not a shared object (ELF)"
+    assert fails(text).what == "the file is not a shared object (ELF)"
 
 
 @pytest.mark.parametrize(
     ("place", "value", "says"),
-    [(18, 183, "a shared object for AArch64"), (18, 8, "machine 8"), (4, 1, "for 32-bit"),
+    [(18, 183, "the shared object is for AArch64"), (18, 8, "machine 8"), (4, 1, "for 32-bit"),
      (16, 1, "an ELF file of type 1")],
 )  # fmt: skip
 def test_a_shared_object_for_another_machine_is_named(

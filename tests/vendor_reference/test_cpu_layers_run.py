@@ -238,7 +238,7 @@ def test_machine_code_is_not_asked_unless_it_is_allowed(tmp_path: Path) -> None:
 
 def test_a_compiled_file_runs_only_where_it_is_allowed(tmp_path: Path, x: Array) -> None:
     compiled, _ = compile_model(tmp_path, chain("Double"), {"Double": library(tmp_path)})
-    with pytest.raises(LiteRtError, match="is machine code, which may not run here"):
+    with pytest.raises(LiteRtError, match="is machine code, which is not allowed to run here"):
         run(compiled, x, allow=False)
     assert np.array_equal(run(compiled, x), 2 * x.ravel())
 
@@ -250,7 +250,7 @@ def test_a_compiled_file_runs_only_where_it_is_allowed(tmp_path: Path, x: Array)
         ({"shapes": f"shapes[0].dims[1] = 9; {OK}"}, "output 0 has shape [2, 9, 4, 20]"),
         ({"version": "2"}, "the library's interface has version 2"),
         ({"entry": "another"}, "exports no function"),
-        ({"types": '"One", "Two"'}, "the library has no layer 'Double', only One, Two"),
+        ({"types": '"One", "Two"'}, "the library has no layer type 'Double', only One, Two"),
         (
             {"init": 'return LiteRtNpuFail(message, kLiteRtNpuOutOfMemory, "9 GiB");'},
             "library 'test layers' 0.5, init: 9 GiB",
@@ -284,7 +284,7 @@ def test_the_flag_lets_litert_npu_run_it(
     status = run_guarded(main, ["litert-npu", "run", str(compiled), *flags])
     captured = capsys.readouterr()
     assert (status == 0) == allow
-    assert ("which may not run here" in captured.err) != allow
+    assert ("which is not allowed to run here" in captured.err) != allow
 
 
 CPP = """

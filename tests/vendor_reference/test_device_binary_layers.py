@@ -78,7 +78,9 @@ def test_the_source_is_built_where_the_code_is_for_another_device(device: Any) -
 def test_code_that_is_not_allowed_says_how_to_allow_it(device: Any) -> None:
     made = doubling()
     layer = _pack(device, made, with_source=False)
-    with pytest.raises(LiteRtError, match=r"may not run here.*MyOp\.cl.*allow_native_assets"):
+    with pytest.raises(
+        LiteRtError, match=r"is not allowed to run here.*MyOp\.cl.*allow_native_assets"
+    ):
         Runner(device, made, layer, allow_native=False)
 
 
@@ -99,5 +101,5 @@ def test_a_layer_that_was_changed_is_refused(device: Any) -> None:
     made = doubling()
     layer = bytearray(_pack(device, made))
     layer[-1] ^= 1
-    with pytest.raises(LiteRtError, match="changed after it was made"):
+    with pytest.raises(LiteRtError, match="changed after it was created"):
         Runner(device, made, bytes(layer), allow_native=True)

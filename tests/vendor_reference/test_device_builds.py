@@ -140,7 +140,7 @@ def test_a_define_of_an_option_that_the_op_lacks_is_told_of(
         builder.build([ProgramText("k.cl", text, "")])
     assert error.value.hint == (
         f"A .cl layer has a PARAM_ define for each option of its op: {hint} "
-        "A layer with a description has the defines of the description."
+        "If the layer has a description, only the defines of the description exist."
     )
 
 
@@ -192,7 +192,7 @@ def test_a_kernel_that_is_not_there_is_an_error_with_those_that_are(builder: Any
     with pytest.raises(LiteRtError) as error:
         program.create_kernel("g")
     assert error.value.status is Status.NOT_FOUND
-    assert error.value.what == "the program has no kernel 'g', but has f"
+    assert error.value.what == "the program has no kernel 'g'; it has f"
 
 
 @pytest.mark.parametrize(

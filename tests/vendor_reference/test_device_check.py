@@ -64,7 +64,7 @@ PASTED = {
         "Define V is 0.1f, and '##' appends 'f': remove this suffix. Correct",
     ),
     "the value, by a define": ("W", "Define V is 0.1f, and '##' appends 'f'"),
-    "the name": ("JOIN_(V, f)", "'##' joins the name V instead of its value 0.1f."),
+    "the name": ("JOIN_(V, f)", "'##' joins the name V, not its value 0.1f, to the other token."),
     "another value": ("JOIN(1.5f, f)", "Correct the kernel"),
 }
 

@@ -249,12 +249,12 @@ MISFITS = [
     (
         "__global float* a, struct P n",
         [out(), scalar(b"1234")],
-        "'struct P n' is a struct, but a number of 4",
+        "'struct P n' is a struct, but the bound value is a number of 4",
     ),
     (
         "__global float* a, Q n",
         [out(), scalar(b"1234")],
-        "'struct Q n' is a struct, but a number of 4 bytes",
+        "'struct Q n' is a struct, but the bound value is a number of 4 bytes",
     ),
     ("__global float* a, __local float* t", [out(), local(1 << 40)], "bytes of local memory"),
 ]

@@ -93,7 +93,7 @@ def test_a_driver_that_does_not_load_beside_the_programs_libraries_gives_way_to_
     good = opencl._first_that_loads(chosen(str(damaged), str(damaged), "libc.so.6"))
     assert good.installation.library == "libc.so.6"
     (record,) = caplog.records
-    assert f"does not load in this process: {damaged}: " in record.getMessage()
+    assert f"cannot be loaded into this process: {damaged}: " in record.getMessage()
 
 
 def test_the_loaders_reason_is_told_where_no_driver_loads(tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ def test_a_function_that_is_not_there_is_an_error_with_those_that_are() -> None:
     with open_session() as session, pytest.raises(LiteRtError) as error:
         session.open_call(byte_code(doubling()), "g", [FLOATS], [FLOATS])
     assert error.value.status is Status.NOT_FOUND
-    assert "no function 'g', there is 'f'" in error.value.what
+    assert "there is no function 'g', only 'f'" in error.value.what
 
 
 def test_a_module_is_checked_without_a_driver() -> None:
@@ -215,7 +215,7 @@ def test_a_module_is_checked_without_a_driver() -> None:
 def test_another_number_of_inputs_is_refused() -> None:
     with open_session() as session, pytest.raises(LiteRtError) as error:
         session.open_call(byte_code(doubling()), "f", [FLOATS, FLOATS], [FLOATS])
-    assert "the call has 2 inputs, but the function has 1" in error.value.what
+    assert "the call passes 2 inputs, but the function takes 1" in error.value.what
 
 
 @pytest.mark.parametrize("data", [b"", b"LRT-REF\n", bytes(100)])
@@ -228,7 +228,10 @@ def test_byte_code_of_another_kind_is_refused(data: bytes) -> None:
 def test_shapes_other_than_the_compiled_are_refused() -> None:
     with open_session() as session, pytest.raises(LiteRtError) as error:
         session.open_call(byte_code(doubling(4)), "f", [floats(5)], [floats(4)])
-    assert "input 0 is tensor<5xf32>, but was compiled as tensor<4xf32>" in error.value.what
+    assert (
+        "input 0 has type tensor<5xf32>, but the model was compiled for tensor<4xf32>"
+        in error.value.what
+    )
 
 
 def test_a_buffer_of_the_wrong_size_is_refused() -> None:

@@ -364,7 +364,7 @@ def test_a_shape_above_the_bound_is_an_error_that_names_it(compiler: Compiler) -
     assert np.array_equal(model.run({"x": x})["y"], x * x)
     with pytest.raises(LiteRtError) as error:
         model.run({"x": random(11, 3)})
-    assert "input 0 'x' of shape 11x3 is above its bound 10x3" in str(error.value)
+    assert "input 0 'x' of shape 11x3 exceeds its bound 10x3" in str(error.value)
 
     assert "--shape_bounds=x:11x3" in str(error.value)
     assert np.array_equal(model.run({"x": x})["y"], x * x)

@@ -280,46 +280,46 @@ def test_a_header_with_any_other_value_is_refused_or_still_an_executable(
     [
         (["functions", 0, "tasks", 0, "program"], 1, "program: 1 is not from 0 to 0"),
         (["functions", 0, "tasks", 0, "program"], -1, "program: -1 is not from 0 to 0"),
-        (["functions", 0, "tasks", 0, "arguments", 1, "index"], 2, "constant 2 of 2"),
-        (["functions", 0, "tasks", 0, "arguments", 2, "offset"], 128, "16 bytes at 128 of 128 in DDR"),
-        (["functions", 0, "tasks", 0, "arguments", 2, "offset"], 8, "16 bytes at 8 of 128 in DDR"),
-        (["functions", 0, "tasks", 0, "arguments", 6, "offset"], 192, "16 bytes at 192 of 192 in CMX"),
+        (["functions", 0, "tasks", 0, "arguments", 1, "index"], 2, "there is no constant 2"),
+        (["functions", 0, "tasks", 0, "arguments", 2, "offset"], 128, "16 bytes at offset 128 do not fit"),
+        (["functions", 0, "tasks", 0, "arguments", 2, "offset"], 8, "16 bytes at offset 8 do not fit"),
+        (["functions", 0, "tasks", 0, "arguments", 6, "offset"], 192, "16 bytes at offset 192 do not fit"),
         (["functions", 0, "tasks", 0, "num_shaves"], -1, "-1 is not from 0"),
-        (["functions", 0, "tasks", 0, "zeroed"], [99], "zeros in argument 99 of"),
-        (["functions", 0, "tasks", 0, "zeroed"], [0], "zeros in input"),
+        (["functions", 0, "tasks", 0, "zeroed"], [99], "argument 99 of 7 cannot be filled"),
+        (["functions", 0, "tasks", 0, "zeroed"], [0], "input cannot be filled with zeros"),
         (["functions", 0, "tasks", 0, "arguments", 2, "kind"], "dram", "unknown value 'dram'"),
         (["functions", 0, "tasks", 0, "arguments", 4, "scalar"], "0g", "is not hex"),
         (["functions", 0, "tasks", 0, "global_size"], [1, 1, 1, 1], "4 elements, expected 1 to 3"),
-        (["functions", 0, "tasks", 0, "global_size"], [2**32, 2**32, 1], "too many work items"),
+        (["functions", 0, "tasks", 0, "global_size"], [2**32, 2**32, 1], "work items, but the maximum is"),
         (["functions", 0, "tasks", 0, "local_size"], [3, 1, 1], "does not divide"),
-        (["functions", 0, "tasks", 0, "local_size"], [2, 1], "for global size"),
+        (["functions", 0, "tasks", 0, "local_size"], [2, 1], "does not fit global size"),
         (["functions", 0, "tasks", 0, "entry"], "a b", "'a b' is not a kernel name"),
         (["functions", 0, "tasks", 1, "commands"], [], "0 elements, expected 1"),
-        (["functions", 0, "tasks", 1, "commands", 0, 0], "Clip", "no fields of instruction 'Clip'"),
+        (["functions", 0, "tasks", 1, "commands", 0, 0], "Clip", "does not describe instruction 'Clip'"),
         (["functions", 0, "tasks", 1, "commands", 0, 1], [1, 2], f"2 elements, expected {len(POOL_WORDS)}"),
         (["functions", 0, "tasks", 1, "commands", 0, 1, 1], 3, "3 is not from 0 to 2"),
         (["functions", 0, "tasks", 1, "commands", 0, 1, 2], 2**32, "is not from 0 to"),
-        (["functions", 0, "tasks", 1, "commands", 0, 1, 1], [0, 0], "a place that is known only at run time"),
-        (["functions", 0, "tasks", 1, "arguments", 1, "index"], 1, "output 1 of 1"),
-        (["functions", 0, "tasks", 1, "arguments", 1], {"kind": "local", "size_bytes": 1}, "tensor that is local"),
+        (["functions", 0, "tasks", 1, "commands", 0, 1, 1], [0, 0], "number in a command must be a constant"),
+        (["functions", 0, "tasks", 1, "arguments", 1, "index"], 1, "there is no output 1"),
+        (["functions", 0, "tasks", 1, "arguments", 1], {"kind": "local", "size_bytes": 1}, "kind local"),
         (["instructions", 0, 1, 2], "long size", "'long size' is not a field"),
-        (["functions", 0, "tasks", 0, "arguments", 0], {"kind": "input", "offset": 64}, "offset of a input"),
-        (["functions", 0, "tasks", 0, "arguments", 4], {"kind": "scalar"}, "no scalar bytes in a scalar"),
-        (["functions", 0, "tasks", 1, "commands", 0, 1, 5], [0, 0], "s0[0], a dimension that is not known"),
-        (["constants", 0, "type"], ["INT8", [3]], "no scale for tensor<3xi8>"),
-        (["constants", 1, "type"], ["FLOAT32", [1]], "the dequantization does not fit tensor<1xf32>"),
-        (["constants", 0], {"type": ["FLOAT16", []], "offset": 0, "panel": 16}, "panels of tensor<f16>"),
+        (["functions", 0, "tasks", 0, "arguments", 0], {"kind": "input", "offset": 64}, "cannot have offset"),
+        (["functions", 0, "tasks", 0, "arguments", 4], {"kind": "scalar"}, "the scalar has no bytes"),
+        (["functions", 0, "tasks", 1, "commands", 0, 1, 5], [0, 0], "the dimension s0[0] is not known"),
+        (["constants", 0, "type"], ["INT8", [3]], "there is no scale for the constant of type tensor<3xi8>"),
+        (["constants", 1, "type"], ["FLOAT32", [1]], "does not fit a constant of type tensor<1xf32>"),
+        (["constants", 0], {"type": ["FLOAT16", []], "offset": 0, "panel": 16}, "tensor<f16> cannot have panels"),
         (["constants", 1, "panel"], -1, "-1 is not from 0"),
         (["functions", 0, "inputs", 0], ["FLOAT32", [-1]], "-1 is not from 0"),
         (["functions", 0, "inputs", 0], ["STRING", [1]], "STRING of shape"),
         (["functions", 0, "inputs", 0], ["FLOAT32", [2**31 - 1] * 3], "FLOAT32 of shape"),
         (["constants", 0, "offset"], 64, "unchanged"),
-        (["constants", 1, "offset"], 128, "6 bytes at 128 of 128"),
-        (["constants", 1, "offset"], 1, "6 bytes at 1 of 128"),
-        (["constants", 1, "type"], ["INT8", [2, 400]], "800 bytes at 64 of 128"),
+        (["constants", 1, "offset"], 128, "6 bytes at offset 128 are outside"),
+        (["constants", 1, "offset"], 1, "6 bytes at offset 1 are outside"),
+        (["constants", 1, "type"], ["INT8", [2, 400]], "800 bytes at offset 64 are outside"),
         (["constants", 1, "dequantization", "dimension"], 1, "2 scales"),
         (["constants", 1, "dequantization", "scale"], [0.5, 1e999], "not a finite number"),
-        (["constants", 1, "order"], [1, 1], "is no order of the dimensions"),
+        (["constants", 1, "order"], [1, 1], "is not a valid dimension order"),
         (["constants", 1, "order"], [1, 2], "2 is not from 0"),
         (["constants", 1, "order"], [0], "1 elements, expected"),
         (["constants", 1, "order"], [0, 1, 0], "3 elements, expected"),
@@ -369,14 +369,14 @@ def test_tensors_that_are_shown_survive() -> None:
     ("tap", "field", "value", "says"),
     [
         (1, "task", 2, "2 is not from 0 to 1"),
-        (1, "name", "t", "'t' a second time"),
-        (0, "argument", {"kind": "input"}, "a tensor that is input"),
-        (1, "argument", {"kind": "output", "index": 1}, "output 1 of 1"),
-        (0, "argument", {"kind": "ddr", "offset": 64, "size_bytes": 65}, "65 bytes at 64 of 128 in DDR"),
+        (1, "name", "t", "the tensor 't' occurs twice"),
+        (0, "argument", {"kind": "input"}, "argument of kind input"),
+        (1, "argument", {"kind": "output", "index": 1}, "there is no output 1"),
+        (0, "argument", {"kind": "ddr", "offset": 64, "size_bytes": 65}, "65 bytes at offset 64 do not fit"),
         (0, "strides", [1], "1 elements, expected 0 to 0"),
         (1, "strides", [2], "1 elements, expected 2 to 2"),
-        (1, "strides", [3, 1], "ends beyond its 16 bytes"),
-        (1, "offset", 1, "ends beyond its 16 bytes"),
+        (1, "strides", [3, 1], "does not fit into its 16 bytes"),
+        (1, "offset", 1, "does not fit into its 16 bytes"),
     ],
 )  # fmt: skip
 def test_tensors_that_are_shown_lie_where_a_task_writes(
@@ -430,7 +430,7 @@ def test_large_constants_of_a_file_are_copied_into_a_file(
 
 def test_two_functions_of_one_name_are_refused() -> None:
     twice = replace(SMALL, functions=[*SMALL.functions, *SMALL.functions])
-    with pytest.raises(LiteRtError, match="a second function 'call'"):
+    with pytest.raises(LiteRtError, match="there are two functions named 'call'"):
         read_executable(bytes(write_executable(twice)))
 
 
@@ -448,7 +448,7 @@ def test_instructions_are_those_that_the_firmware_has() -> None:
 def test_a_function_that_is_not_there_is_an_error_with_those_that_are() -> None:
     functions = {"call": SMALL.functions[0]}
     assert find_function(functions, "call") is SMALL.functions[0]
-    for known, says in ((functions, "there is 'call'"), ({}, "there is none")):
+    for known, says in ((functions, "only 'call'"), ({}, "only none")):
         with pytest.raises(LiteRtError, match=f"no function 'f', {says}") as error:
             find_function(known, "f")
         assert error.value.status is Status.NOT_FOUND
@@ -473,13 +473,19 @@ def test_a_function_for_fp16_arithmetic_has_the_name_of_the_one_whose_place_it_t
 @pytest.mark.parametrize(
     ("functions", "what"),
     [
-        (_with_fp16().functions[1:], "needs fp16, but replaces no other function"),
-        (_with_fp16().functions[::-1], "needs fp16, but replaces no other function"),
-        ([*_with_fp16().functions, _with_fp16().functions[1]], "a second function 'call'"),
-        (_with_fp16(name="other").functions, "needs fp16, but replaces no other function"),
+        (_with_fp16().functions[1:], "needs fp16, but there is no function that it replaces"),
+        (_with_fp16().functions[::-1], "needs fp16, but there is no function that it replaces"),
+        (
+            [*_with_fp16().functions, _with_fp16().functions[1]],
+            "there are two functions named 'call'",
+        ),
+        (
+            _with_fp16(name="other").functions,
+            "needs fp16, but there is no function that it replaces",
+        ),
         (
             _with_fp16(outputs=[RankedTensorType.of(F32, (2, 4))]).functions,
-            "'call' has different inputs or outputs with fp16",
+            "the fp16 variant of function 'call' has different inputs or outputs",
         ),
     ],
     ids=["alone", "before it", "twice", "of another name", "other outputs"],
@@ -509,7 +515,10 @@ def test_another_version_is_refused_with_both_numbers() -> None:
     with pytest.raises(LiteRtError) as error:
         read_executable(bytes(module))
     assert error.value.status is Status.INCOMPATIBLE_BYTE_CODE_VERSION
-    assert f"version {VERSION + 1}, this device reads {VERSION}" in str(error.value)
+    assert (
+        f"the byte code has version {VERSION + 1}, but this device reads version {VERSION}"
+        in str(error.value)
+    )
 
 
 def test_a_header_nested_without_end_is_refused() -> None:

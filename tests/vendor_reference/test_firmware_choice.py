@@ -84,7 +84,7 @@ def test_a_damaged_choice_is_ignored_with_a_warning(
         changed = {**kept, "tuning": kept["tuning"] | damage}
         write_entry(str(path), "tuning", json.dumps(changed).encode())
     assert find_tuning(device.info) is None
-    assert "The file with the firmware's tuning is damaged and is ignored" in caplog.text
+    assert "The damaged file with the firmware's tuning is ignored" in caplog.text
     assert opened_anew(device).firmware_tuning == device.default_tuning
 
 
@@ -128,7 +128,7 @@ def test_what_makes_other_results_is_not_chosen(
     monkeypatch.setattr(firmware_tune, "_measure", lambda _: [[[1e-3] * 8], [[1e-6] * 8]])
     monkeypatch.setattr(firmware_tune, "candidates", lambda *_: [default, other(default)])
     best, tried = firmware_tune.tune_firmware(device)
-    assert best == default and "its result differs by" in tried[1].problem
+    assert best == default and "the result differs by" in tried[1].problem
 
 
 def test_candidates_are_right_for_the_device(device: OpenClDevice) -> None:

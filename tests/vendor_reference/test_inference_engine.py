@@ -271,7 +271,7 @@ def test_an_extension_that_cannot_be_made_is_an_error(
     tmp_path: Path, several: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REFUSES", "1")
-    with pytest.raises(LiteRtError, match="the library has no interface of version 1"):
+    with pytest.raises(LiteRtError, match="the library does not have interface version 1"):
         compile_model(tmp_path, several, ["Scale"])
 
 
@@ -281,10 +281,13 @@ def test_a_library_for_any_model_needs_consent(tmp_path: Path, several: Path) ->
     with pytest.raises(LiteRtError) as error:
         apply_plugin(tmp_path / "m.tflite", tmp_path / "other.tflite", told)
     assert error.value.status is Status.INVALID_TOOL_CONFIG
-    assert "a shared object is machine code, which may not run here" in error.value.what
+    assert "a shared object is machine code, which is not allowed to run here" in error.value.what
     assert "--allow_native_assets" in error.value.hint
     told = ApplyOptions(compiler=CompilerOptions(custom_layers=[str(tmp_path)]))
     (tmp_path / "scale.xml").write_text(SCALE_XML)
     (tmp_path / "scale.cl").write_text("__kernel void scale(global float* x, global float* y) {}")
     report = apply_plugin(tmp_path / "m.tflite", tmp_path / "other.tflite", told)
-    assert f"{several} is ignored: machine code needs --allow_native_assets." in report.notes
+    assert (
+        f"{several} is ignored, because machine code may run only with --allow_native_assets."
+        in report.notes
+    )

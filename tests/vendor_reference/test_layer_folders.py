@@ -53,7 +53,10 @@ def test_only_the_layers_of_the_models_ops_are_found(folder: Path) -> None:
 def test_a_name_in_other_capitals_is_noted(folder: Path) -> None:
     notes: list[str] = []
     assert not find_layers([str(folder)], ["sinh", "Tanh"], "", False, notes)
-    assert notes == [f"{folder / 'several.xml'}: layer 'Sinh' is not for sinh: names are exact."]
+    assert notes == [
+        f"{folder / 'several.xml'}: layer 'Sinh' is not used for op 'sinh', because upper and lower case "
+        "must match."
+    ]
 
 
 def test_files_and_folders_may_be_mixed_and_named_twice(folder: Path) -> None:
@@ -83,8 +86,10 @@ def test_a_library_in_a_folder_counts_with_consent(folder: Path, tmp_path: Path)
     ops, notes = ["Exp", "Sinh"], list[str]()
     assert find_layers([str(folder)], ops, "", True, notes).keys() == {"Exp", "Sinh"} and not notes
     assert find_layers([str(folder)], ops, "", False, notes).keys() == {"Sinh"}
-    assert notes == [f"{folder}/layers.so is ignored: machine code needs --allow_native_assets."]
-    with pytest.raises(LiteRtError, match="machine code, which may not run here"):
+    assert notes == [
+        f"{folder}/layers.so is ignored, because machine code may run only with --allow_native_assets."
+    ]
+    with pytest.raises(LiteRtError, match="machine code, which is not allowed to run here"):
         find_layers([str(folder / "layers.so")], ops, "", False, notes)
 
 
@@ -112,12 +117,12 @@ def test_each_layer_of_a_json_description_is_for_its_op(folder: Path) -> None:
     ("name", "status", "says"),
     [
         ("nowhere", Status.NOT_FOUND, "no such file or folder"),
-        ("empty", Status.NOT_FOUND, "the folder has no layer descriptions"),
-        ("k.cl", Status.INVALID_TOOL_CONFIG, "the file does not name its op"),
+        ("empty", Status.NOT_FOUND, "the folder contains no layer descriptions"),
+        ("k.cl", Status.INVALID_TOOL_CONFIG, "a file of this kind does not say for which op it is"),
         (
             "README.md",
             Status.INVALID_TOOL_CONFIG,
-            "the file does not name its op",
+            "a file of this kind does not say for which op it is",
         ),
     ],
 )

@@ -60,7 +60,7 @@ CASES = {
         '<Tensor arg-index="3" type="output" port-index="0"/>', "",
         "output 0 of the op is not bound to an argument"),
     "data of another name": (
-        'name="weights"', 'name="biases"', "data 'biases' names no constant input"),
+        'name="weights"', 'name="biases"', "the layer refers to data 'biases'"),
     "a global size that divides by zero": (
         "X,Y", "X/(B-1),Y", "global size: formula 'X/(B-1)' divides by zero"),
     "a negative global size": ("X,Y", "B-X,Y", "global size: formula 'B-X' is -2 where B=1, F=4"),
@@ -70,7 +70,7 @@ CASES = {
         "argument 4 is bound to output 1, but the op has 1 output"),
     "a global size of zero": ("X,Y", "X-3,Y", "the global size is [0, 2, 4], so that no work item would write"),
     "a local size of zero": (
-        'local="1,1', 'local="X-3,1', "local size [0, 1, 1] makes groups without a work item"),
+        'local="1,1', 'local="X-3,1', "work groups of local size [0, 1, 1] have no work items"),
     "a product that is too large": (
         "X,Y", "100000*100000,Y", "formula '100000*100000' is 10000000000, the most is 2147483647"),
     "a local size that does not divide": (
@@ -104,6 +104,6 @@ def test_an_option_that_no_define_can_hold_is_an_error(tmp_path: Path) -> None:
         create(tmp_path, GOOD).compile("EMU8", [subgraph("a\nb")])
     assert (
         error.value.what
-        == "define 'ALPHA': the text 'a\\nb', which a #define cannot hold: it has '\\n'"
+        == "define 'ALPHA': the text 'a\\nb', which a #define cannot contain: it contains '\\n'"
     )
     assert "l.xml" in error.value.where

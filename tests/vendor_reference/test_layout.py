@@ -213,9 +213,11 @@ def test_sizes_that_a_run_tells_have_pitches_too() -> None:
 
 
 def test_dimensions_that_do_not_fold_are_refused() -> None:
-    with pytest.raises(LiteRtError, match=r"lie as \[0, 1, 3, 2, 4\]"):
+    with pytest.raises(
+        LiteRtError, match=r"the memory order of its dimensions is \[0, 1, 3, 2, 4\]"
+    ):
         bfyx((2, 3, 4, 5, 6), (0, 1, 3, 2, 4))
-    with pytest.raises(LiteRtError, match="padding inside the dimensions that fold into Y"):
+    with pytest.raises(LiteRtError, match="padding inside the dimensions that are folded into Y"):
         bfyx((2, 3, 4, 5, 6), None, Format.ANY, (0, 0, 1, 0, 0))
     assert bfyx((2, 1, 4, 5, 6), (0, 2, 1, 4, 3)).memory_order == "BYFX"  # one of them is 1
 

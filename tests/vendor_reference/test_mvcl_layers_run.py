@@ -152,14 +152,17 @@ def test_local_memory_scratch_data_and_elements_of_options(tmp_path: Path) -> No
 
 
 WRONG: dict[str, tuple[dict[str, FlexValue], str]] = {
-    "no such option": ({"other": 1}, "argument 6: no option 'biases', the op has other"),
+    "no such option": (
+        {"other": 1},
+        "argument 6: the op has no option 'biases'; its options are other",
+    ),
     "too few elements": (
         {"biases": [1.0]},
-        "argument 6: element 1 of option 'biases', which has only 1",
+        "argument 6: option 'biases' has no element 1, since it has 1",
     ),
     "a single number": (
         {"biases": 1.0},
-        "argument 6: element 1 of option 'biases', which has only 1",
+        "argument 6: option 'biases' has no element 1, since it has 1",
     ),
     "a text": ({"biases": ["a", "b"]}, "argument 6: the text 'b', but float32 is expected"),
 }
@@ -180,4 +183,6 @@ def test_sizes_by_value_need_fixed_shapes(tmp_path: Path) -> None:
     options: dict[str, FlexValue] = {"biases": [7.0, 0.5]}
     with pytest.raises(LiteRtError) as error:
         compile_op(tmp_path, NORM, NORM_CL, SHAPE, options, gains, (2, 4, 6, -1))
-    assert "INPUT0_DIMS[1] of 'x', whose shape is known only at run time" in str(error.value)
+    assert "INPUT0_DIMS[1] needs the shape of 'x', which is known only at run time" in str(
+        error.value
+    )

@@ -131,7 +131,7 @@ def test_an_option_that_cannot_be_a_define_is_noted() -> None:
         "op 'Mine': option 'blob' becomes no define: the value is neither numbers nor text.",
         "op 'Mine': option 'nested' becomes no define: the value is neither numbers nor text.",
         "op 'Mine': option 'note' becomes no define: the value is the text \"it's\", which a #define "
-        "cannot hold: ' "
+        "cannot contain: ' "
         "has no matching quote.",
     ]
 

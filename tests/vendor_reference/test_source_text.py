@@ -54,11 +54,11 @@ def test_lines_keep_their_numbers_and_files() -> None:
     ("text", "headers", "says"),
     [
         (b"a\0b", {}, "zero bytes"),
-        ('#include "a.h"\n' * 9, {"a": b" " * (8 << 20)}, "more than 64 MiB of text"),
+        ('#include "a.h"\n' * 9, {"a": b" " * (8 << 20)}, "larger than 64 MiB"),
         (
             '#include "h0.h"\n',
             {f"h{i}": f'#include "h{i + 1}.h"\n' for i in range(101)},
-            "includes nested more than 100 deep",
+            "the includes are nested more than 100 deep",
         ),
     ],
     ids=["no text", "too long", "too deep"],

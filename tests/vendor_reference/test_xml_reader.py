@@ -212,7 +212,7 @@ def test_of_two_layers_of_one_name_the_last_one_counts(read: Read) -> None:
     layer = read(SEED + changed("X,Y,B*F", "X", SEED))
     assert len(layer.kernel.global_size) == 1
     assert layer.notes == [
-        "layer.xml, line 20: layer 'ReLU' is described again: the last description counts."
+        "layer.xml, line 20: layer 'ReLU' is described several times: the last description is used."
     ]
 
 
@@ -220,7 +220,7 @@ NOTED = {
     "several options": (
         '<CompilerOptions options="-DS=3"/>',
         '<CompilerOptions options="-DS=3"/>\n<CompilerOptions options="-w"/>',
-        "line 15: <CompilerOptions> 2 <CompilerOptions> are joined; OpenVINO takes only the first."),
+        "line 15: <CompilerOptions> 2 <CompilerOptions> elements are joined; OpenVINO uses only the first."),
     "a scalar": (
         "<Data", '<Scalar arg-index="9"/><Data',
         "line 11: <Scalar> is unknown in <Buffers>, and ignored."),
@@ -229,22 +229,24 @@ NOTED = {
         "line 1: <CustomLayer> attribute 'author' is unknown, and ignored."),
     "an attribute twice": (
         'entry="run"', 'entry="run" entry="walk"',
-        "line 2: <Kernel> attribute 'entry' is repeated: the first value counts."),
+        "line 2: <Kernel> attribute 'entry' is repeated: the first value is used."),
     "an argument twice": (
         "<Data", '<Data name="biases" arg-index="2"/><Data',
-        "line 11: <Data> arg-index 2 is bound again: the last binding counts."),
+        "line 11: <Data> arg-index 2 is bound several times: the last binding is used."),
     "a gap": (
         'arg-index="3"', 'arg-index="5"',
-        "line 8: <Buffers> nothing has arg-index 3, 4: the kernel gets input 0 there."),
+        "line 8: <Buffers> no element has arg-index 3, 4: the kernel gets input 0 for this argument."),
     "a port in two formats": (
         "<Data", '<Tensor arg-index="4" type="input" port-index="1"/><Data',
-        "line 11: <Tensor> input 1 was bound as YXFB before: that counts, not BFYX."),
+        "line 11: <Tensor> input 1 is already bound with format YXFB, which is used in place of BFYX."),
     "a local size too many": (
         'local="16"', 'local="4,4,4"',
-        "line 15: <WorkSizes> local has 3 sizes, global 2: LOCAL_WORKSIZE alone has the others."),
+        "line 15: <WorkSizes> local has 3 sizes, but global has 2: surplus local sizes are only in "
+        "LOCAL_WORKSIZE."),
     "a backslash that would join lines": (
         'default="0.5"', 'default="0.5 \\"',
-        "line 4: <Define> the backslash at the end of its default is removed: it would join the next line."),
+        "line 4: <Define> the backslash at the end of the default value is removed, because it would append "
+        "the next line."),
 }  # fmt: skip
 
 
@@ -283,7 +285,7 @@ def test_outputs_may_be_numbered_on_from_the_inputs(read: Read) -> None:
         TensorArgument(True, 0, Format.BFYX),
         TensorArgument(True, 1, Format.BFYX),
     ]
-    assert "like the ports of an IR: 1 is output 0" in layer.notes[0]
+    assert "like ports of an OpenVINO IR: port 1 is output 0" in layer.notes[0]
 
 
 def test_outputs_that_are_numbered_otherwise_stay_so(read: Read) -> None:
@@ -318,14 +320,14 @@ def test_what_files_really_have_is_taken(read: Read) -> None:
 BAD = {
     "an empty file": (FULL, "", "the file has no <CustomLayer>: it is not a custom layer configuration"),
     "no XML": (FULL, '{"version": 1}', "no <CustomLayer>"),
-    "an end tag of another name": ("</Kernel>", "</Kernal>", "</Kernal> instead of </Kernel>"),
-    "a surplus end tag": ("</Kernel>", "</Kernel></Kernel>", "</Kernel> instead of </CustomLayer>"),
-    "no end tag": ("</CustomLayer>", "", "<CustomLayer> has no end tag"),
-    "no quotes": ('entry="run"', "entry=run", "<Kernel>: attribute 'entry' has no value in quotes"),
-    "a comment without end": ("<Buffers>", "<!-- <Buffers>", "a comment has no end"),
+    "an end tag of another name": ("</Kernel>", "</Kernal>", "is missing before </Kernal>"),
+    "a surplus end tag": ("</Kernel>", "</Kernel></Kernel>", "is missing before </Kernel>"),
+    "no end tag": ("</CustomLayer>", "", "element <CustomLayer> has no end tag"),
+    "no quotes": ('entry="run"', "entry=run", "attribute 'entry' of <Kernel> has no value in quotes"),
+    "a comment without end": ("<Buffers>", "<!-- <Buffers>", "a comment does not end"),
     "entities": ("<CustomLayer", '<!DOCTYPE a [<!ENTITY e "x">]><CustomLayer', "declares entities"),
-    "another element": ("<CustomLayer", "<Layers/><CustomLayer", "<Layers> on the top level, expected"),
-    "a kernel on the top level": ("<CustomLayer", '<Kernel entry="a"/><CustomLayer', "<Kernel> on the top level"),
+    "another element": ("<CustomLayer", "<Layers/><CustomLayer", "the top-level element is <Layers>, but must be"),
+    "a kernel on the top level": ("<CustomLayer", '<Kernel entry="a"/><CustomLayer', "element is <Kernel>"),
     "no name": ('name="Full"', "", "<CustomLayer>: attribute 'name' (the type of the ops"),
     "an empty name": ('name="Full"', 'name=""', "<CustomLayer>: attribute 'name'"),
     "no type": ('type="SimpleGPU"', "", "<CustomLayer> of layer 'Full': type '', expected 'SimpleGPU' or"),
@@ -335,12 +337,12 @@ BAD = {
     "a version with a point": ('version="1"', 'version="1.0"', "version '1.0' is not a whole number"),
     "no kernel": ("Kernel", "Kernal", "<CustomLayer> of layer 'Full': no <Kernel> in it"),
     "two kernels": (
-        "</Kernel>", '</Kernel><Kernel entry="b"/>', "<Kernel> of layer 'Full': line 2 already has one"),
+        "</Kernel>", '</Kernel><Kernel entry="b"/>', "<Kernel> of layer 'Full': line 2 already has this element"),
     "two buffers": (
-        "</Buffers>", "</Buffers><Buffers/>", "<Buffers> of layer 'Full': line 8 already has one"),
+        "</Buffers>", "</Buffers><Buffers/>", "<Buffers> of layer 'Full': line 8 already has this element"),
     "two work sizes": (
         "<WorkSizes", '<WorkSizes global="X"/>\n<WorkSizes',
-        "<WorkSizes> of layer 'Full': line 15 already has one"),
+        "<WorkSizes> of layer 'Full': line 15 already has this element"),
     "no entry": ('entry="run"', "", "<Kernel> of layer 'Full': attribute 'entry' (the kernel's name) is missing"),
     "an empty entry": ('entry="run"', 'entry=""', "<Kernel> of layer 'Full': attribute 'entry'"),
     "an entry that is no name": ('entry="run"', 'entry="a b"', "<Kernel> of layer 'Full': entry 'a b'"),
@@ -353,11 +355,11 @@ BAD = {
     "a source by a backslash": ("sub/k.cl", "sub\\k.cl", "'sub\\k.cl' is not in the asset's folder"),
     "a source that is a folder": ("h.cl", "sub", "no file 'sub' in"),
     "a define without a name": ('name="N 42"', "", "<Define> of layer 'Full': attribute 'name'"),
-    "a define that is no name": ("N 42", "4 2", "<Define> of layer 'Full': name '4 2' cannot stand behind"),
-    "a define that goes on": ("N 42", "N 42 \\", "cannot stand behind a #define"),
-    "a define of two lines": ("N 42", "N 42&#10;", "<Define>: attribute 'name' has the character '\\n'"),
+    "a define that is no name": ("N 42", "4 2", "<Define> of layer 'Full': name '4 2' is not a valid"),
+    "a define that goes on": ("N 42", "N 42 \\", "is not a valid name for a #define"),
+    "a define of two lines": ("N 42", "N 42&#10;", "attribute 'name' of <Define> contains the character '\\n'"),
     "no buffers": ("Buffers", "Buffer", "<CustomLayer> of layer 'Full': no <Buffers> in it"),
-    "no tensors": ("<Tensor", "<Tensors", "<Buffers> of layer 'Full': it has no <Tensor> for an input or output"),
+    "no tensors": ("<Tensor", "<Tensors", "<Buffers> of layer 'Full': there is no <Tensor> for an input"),
     "a tensor without arg-index": ('arg-index="3" type', "type", "<Tensor> of layer 'Full': no arg-index"),
     "an arg-index of -1": ('"3"', '"-1"', "<Tensor> of layer 'Full': arg-index -1 is not from 0"),
     "an arg-index below": ('"3"', '"-2"', "<Tensor> of layer 'Full': arg-index -2 is not from 0"),
@@ -366,13 +368,13 @@ BAD = {
     "an arg-index of ten digits": ('"3"', '"1000000000"', "of layer 'Full': arg-index has more than 9 digits"),
     "a tensor without port-index": ('port-index="1"', "", "<Tensor> of layer 'Full': no port-index"),
     "a port-index of no number": ('port-index="1"', 'port-index="1.0"', "port-index '1.0' is not a whole number"),
-    "a tensor without type": ('type="output"', "", "<Tensor> of layer 'Full': no type, expected input, output"),
-    "a tensor of unknown type": ('"output"', '"Output"', "<Tensor> of layer 'Full': type 'Output', expected"),
+    "a tensor without type": ('type="output"', "", "<Tensor> of layer 'Full': no type, but input, output"),
+    "a tensor of unknown type": ('"output"', '"Output"', "<Tensor> of layer 'Full': type 'Output', but"),
     "an unknown format": ("yxfb", "NCHW", "<Tensor> of layer 'Full': format 'NCHW' is unknown"),
     "a format of mixed case": ("yxfb", "Bfyx", "<Tensor> of layer 'Full': format 'Bfyx' is unknown"),
     "an empty format": ("yxfb", "", "<Tensor> of layer 'Full': format '' is unknown"),
     "internal memory without a size": ('size="INPUT0_DIMS[1] * 4"', "", "<Tensor> of layer 'Full': attribute"),
-    "internal memory by X": ("INPUT0_DIMS[1] * 4", "X*4", "size 'X*4' may have only numbers, INPUT0_DIMS[0]"),
+    "internal memory by X": ("INPUT0_DIMS[1] * 4", "X*4", "size 'X*4' may contain only numbers, INPUT0_DIMS[0]"),
     "internal memory by Z": ("INPUT0_DIMS[1] * 4", "Z", "<Tensor> of layer 'Full': size: formula 'Z' has 'Z'"),
     "internal memory without a port": ('port-index="0" size', "size", "<Tensor> of layer 'Full': no port-index"),
     "data without a name": ('name="weights"', "", "<Data> of layer 'Full': attribute 'name'"),
@@ -384,15 +386,15 @@ BAD = {
     "postfix": ("16, Y", "16,X Y+", "global: formula 'X Y+' has 'Y' where an operator must be"),
     "a unary minus": ("16, Y", "16,-Y", "global: formula '-Y' has '-' where a value must be"),
     "a decimal": ("16, Y", "16,1.5", "global: formula '1.5' has '.' at column 2"),
-    "a size of a tensor": ("16, Y", "16,INPUT0_DIMS[0]", "global: rule 'INPUT0_DIMS[0]' may have only numbers"),
+    "a size of a tensor": ("16, Y", "16,INPUT0_DIMS[0]", "global: formula 'INPUT0_DIMS[0]' may contain only"),
     "an output of two arguments": (
         "<Data", '<Tensor arg-index="4" type="output" port-index="0"/><Data',
         "<Buffers> of layer 'Full': output 0 has arg-index 3 and 4"),
     "an option that is none of OpenCL": ('"-DS=3"', '"-I /"', "of layer 'Full': build option '-I' is not allowed"),
     "a bad local rule": ('local="16"', 'local="16+"', "of layer 'Full': local: formula '16+' ends early"),
-    "an unknown dim": ("input,1", "INPUT", "<WorkSizes> of layer 'Full': dim 'INPUT', expected output, input"),
-    "a dim of output with index": ("input,1", "output,0", "<WorkSizes> of layer 'Full': dim 'output,0'"),
-    "a dim with letters": ("input,1", "input,1x", "<WorkSizes> of layer 'Full': dim 'input,1x'"),
+    "an unknown dim": ("input,1", "INPUT", "<WorkSizes> of layer 'Full': dim is 'INPUT', but output, input"),
+    "a dim of output with index": ("input,1", "output,0", "<WorkSizes> of layer 'Full': dim is 'output,0'"),
+    "a dim with letters": ("input,1", "input,1x", "<WorkSizes> of layer 'Full': dim is 'input,1x'"),
 }  # fmt: skip
 
 
@@ -430,7 +432,7 @@ def test_a_path_with_a_backslash_is_told_with_slashes(read: Read) -> None:
 def test_a_wrapper_is_refused_with_what_to_do(read: Read) -> None:
     with pytest.raises(LiteRtError) as error:
         read(f"<CustomLayers>{SEED}</CustomLayers>")
-    assert error.value.hint == "Layers have no element around them: remove <CustomLayers>."
+    assert error.value.hint == "Remove <CustomLayers>: layers must be top-level elements."
 
 
 def test_the_line_of_an_error_is_the_elements(read: Read) -> None:

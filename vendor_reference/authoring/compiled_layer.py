@@ -41,7 +41,10 @@ _MOST_BESIDE = 1000
 
 @dataclass(frozen=True, slots=True)
 class LayerOptions:
-    """The path of a layer's asset and its compile options; the bounds are for open tensors of the op."""
+    """The path of a layer's asset, and compile options.
+
+    The options' shape bounds are for the op's dynamic tensors.
+    """
 
     path: str
     compiler: CompilerOptions
@@ -50,12 +53,12 @@ class LayerOptions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledLayer:
-    """A layer in a compiled file that holds one op.
+    """A layer that was compiled for one op, in a compiled file with only this op.
 
     Attributes:
-      function: The NPU call as this machine's device runs it; its inputs and outputs are those of
-        the subject's model.
-      assets: Assets that are embedded in the file, companions included.
+      function: Function that this machine's device runs for the NPU call; the function has the inputs and outputs
+        of the subject's model.
+      assets: Assets that are embedded in the compiled file, including companion files.
     """
 
     subject: Subject
@@ -68,7 +71,10 @@ class CompiledLayer:
 
     @property
     def task(self) -> KernelTask | CpuTask:
-        """Returns the task that runs the user's code; the other tasks reorder and convert tensors for it."""
+        """Returns the task that runs the user's code.
+
+        All other tasks only reorder and convert tensors for this task.
+        """
         programs = self.executable.programs
         return next(
             task
@@ -90,15 +96,15 @@ class CompiledLayer:
         raise LiteRtError(Status.UNSUPPORTED, what, task.asset.file_name)
 
     def text(self, program: Program) -> ProgramText:
-        """Returns the text of a program as the OpenCL compiler gets it.
+        """Returns the source text of a program exactly as the OpenCL compiler gets it.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if the program's source was left out of a binary layer.
+          LiteRtError: INVALID_ARGUMENT, if the program's source code was omitted from a binary layer.
         """
         return compose_text(program, self._sources().read)
 
     def open_text(self, program: Program) -> tuple[ProgramText, OpenProgram]:
-        """Returns the program's text for all shapes: sizes are arguments of the kernel."""
+        """Returns a program's source text for all shapes, in which the kernel takes sizes as arguments."""
         return compose_open_text(program, self._sources().read)
 
     def _sources(self) -> AssetSources:
@@ -107,11 +113,11 @@ class CompiledLayer:
 
 @contextmanager
 def compile_layer(subject: Subject, options: LayerOptions) -> Iterator[CompiledLayer]:
-    """Compiles a layer for an op; the files that the compilation maps are removed when the context ends.
+    """Compiles a layer for an op; the temporary files of the compilation are removed when the context ends.
 
     Raises:
-      LiteRtError: The problem with the layer; or UNSUPPORTED, with the reason, if the NPU does not
-        take the op.
+      LiteRtError: UNSUPPORTED, with the reason, if the NPU does not accept the op; any other problem with the
+        layer.
     """
     with temporary_folder() as folder:
         model_path, output_path = os.path.join(folder, "op.tflite"), os.path.join(folder, "npu")
@@ -119,7 +125,7 @@ def compile_layer(subject: Subject, options: LayerOptions) -> Iterator[CompiledL
         report = apply_plugin(model_path, output_path, _apply_options(subject, options))
         if report.cpu_ops or len(report.calls) != 1:
             reasons = "; ".join(dict.fromkeys(f"{op.name}: {op.reason}" for op in report.cpu_ops))
-            what = f"the NPU does not take the op: {reasons}"
+            what = f"the NPU does not accept the op: {reasons}"
             raise LiteRtError(Status.UNSUPPORTED, what, options.path)
         with read_model(output_path) as compiled:
             calls = [op for op in compiled.ops() if is_dispatch_op(op)]
@@ -132,14 +138,17 @@ def compile_layer(subject: Subject, options: LayerOptions) -> Iterator[CompiledL
 
 
 def load_layer(options: LayerOptions, op_name: str) -> tuple[CustomLayer, LayerFile]:
-    """Reads a layer's description; returns the layer and the description."""
+    """Reads a layer from its asset; returns the layer, and the asset as a file of the layer."""
     with MappedFile(options.path) as file:
         layer = read_layer(op_name, options.path, file.view, options.compiler.asset_root)
         return layer, AssetFiles(options.path, options.compiler.asset_root).asset(file.view)
 
 
 def described_names(path: str, asset_root: str) -> Sequence[str]:
-    """Returns the layer names in an asset; empty if the asset names no layer, or only its code tells the names."""
+    """Returns the layer names in an asset.
+
+    The result is empty if the asset contains no names, or if only its machine code knows the names.
+    """
     reader = find_reader(path)
     if not isinstance(reader, DescriptionReader) or reader.runs_to_tell:
         return ()
@@ -150,8 +159,8 @@ def described_names(path: str, asset_root: str) -> Sequence[str]:
 def find_layer_files(path: str, asset_root: str, op_name: str) -> Sequence[str]:
     """Returns the paths of an asset and of all files that the asset names or includes.
 
-    If the asset cannot be read, returns all files beside the asset: a change to one of them may
-    repair it.
+    If the asset cannot be read, returns all files in the asset's folder, since a change to one of these files may
+    repair the asset.
     """
     try:
         layer, _ = load_layer(LayerOptions(path, CompilerOptions(asset_root=asset_root)), op_name)

@@ -1,7 +1,6 @@
 """Loads a function of an executable onto the device as the runtime does, runs it and measures it.
 
-Each tensor's memory has a guard region on either side, so that a kernel that reads or writes
-outside its tensor is detected.
+A guard region before and after each tensor's memory reveals kernels that read or write outside a tensor.
 """
 
 from __future__ import annotations
@@ -45,7 +44,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class GuardedTensor:
-    """A tensor's memory, filled with zeros at first; `array` is its NumPy view, `buffer` is the vendor's view."""
+    """A tensor's memory with guards, filled with zeros at first.
+
+    `array` is a NumPy view, and `buffer` the vendor's view.
+    """
 
     def __init__(self, tensor_type: RankedTensorType) -> None:
         size = tensor_type.size_bytes
@@ -62,11 +64,11 @@ class GuardedTensor:
         self._guard = 0
 
     def fill(self, byte: int) -> None:
-        """Sets all bytes of the tensor to a value, and leaves the guards alone."""
+        """Sets all bytes of the tensor to a value, without changing the guards."""
         self._bytes[:] = byte
 
     def fill_guards(self, byte: int) -> None:
-        """Sets all bytes of the guards to a value, and leaves the tensor alone."""
+        """Sets all bytes of the guards to a value, without changing the tensor."""
         self._memory[: self._start] = self._memory[self._end :] = self._guard = byte
 
     def content(self) -> bytes:
@@ -74,7 +76,9 @@ class GuardedTensor:
         return self._bytes.tobytes()
 
     def damage(self) -> int | None:
-        """Returns the first changed guard byte, counted from the tensor's start; None if there is none.
+        """Returns the offset of the first changed guard byte from the tensor's start.
+
+        Returns None if no guard byte has changed.
 
         Writes beyond the guards are not detected.
         """
@@ -87,12 +91,12 @@ class GuardedTensor:
 
 @dataclass(frozen=True, slots=True)
 class CallTimes:
-    """Durations of runs, in seconds; each list has one number for each run.
+    """Durations of measured runs, in seconds; each list has one number for each run.
 
     Attributes:
-      kernels: Time on the device from start to end, by kernel name; a kernel that runs twice in a
-        run has the sum.
-      calls: Time of the whole call, as the caller measures it.
+      kernels: Time of each kernel on the device, by kernel name; if a kernel is launched several times in a run,
+        the sum of its times.
+      calls: Time of the whole call, measured on the host.
     """
 
     kernels: dict[str, list[float]]
@@ -100,7 +104,7 @@ class CallTimes:
 
 
 class DeviceCall:
-    """A function that is ready to run, and the memory of its inputs and outputs."""
+    """A loaded function that is ready to run, with the memory of its inputs and outputs."""
 
     def __init__(
         self,
@@ -115,11 +119,11 @@ class DeviceCall:
         self.outputs = outputs
 
     def run(self) -> None:
-        """Runs the function once."""
+        """Runs the loaded function once."""
         self._call.invoke()
 
     def result(self, index: int) -> Array:
-        """Returns an output of the last run; the run tells the shape of a dynamic output."""
+        """Returns an output of the last run; a dynamic output has the shape that the run computed."""
         array = self.outputs[index].array
         if index not in self._told:
             return array
@@ -127,7 +131,7 @@ class DeviceCall:
         return array.reshape(-1)[: prod(shape)].reshape(shape)
 
     def measure(self, repeat: int, warm_ups: int = _WARM_UPS) -> CallTimes:
-        """Measures `repeat` runs of the function, after some runs without measurement."""
+        """Measures `repeat` runs of the function, after `warm_ups` runs that are not measured."""
         times = CallTimes(defaultdict(list), [])
         for number in range(repeat + warm_ups):
             begin = time.perf_counter()
@@ -157,7 +161,7 @@ def load_call(
     assets: Sequence[Asset] = (),
     allow_native_assets: bool = False,
 ) -> Iterator[DeviceCall]:
-    """Opens the reference vendor's device and loads a function of a module onto it."""
+    """Opens the reference vendor's device, and loads a function of a byte code module onto the device."""
     companions_first = sorted(assets, key=lambda asset: not asset.companion_path)
     named = [(asset.name, MemBuffer.from_blob(asset.blob)) for asset in companions_first]
     options = {"allow_native_assets": "true"} if allow_native_assets else {}
@@ -183,15 +187,15 @@ def load_kernel(
     num_items: Sequence[int],
     group: Sequence[int] | None = None,
 ) -> AbstractContextManager[DeviceCall]:
-    """Loads a kernel that belongs to no op; its arguments are the inputs, then the outputs.
+    """Loads a kernel without an op; the kernel's arguments are the inputs, then the outputs.
 
     Args:
-      text: Source of the program, in OpenCL C.
+      text: Source code of the program, in OpenCL C.
       entry: Name of the kernel.
       inputs: Types of the inputs.
       outputs: Types of the outputs.
-      num_items: Numbers of work items; the kernel is launched once for each number, in this order.
-      group: Work items in a group, for each dimension; None lets the driver choose.
+      num_items: Number of work items for each launch; the kernel is launched once for each number, in this order.
+      group: Number of work items in a work group, for each dimension; None lets the driver choose.
     """
     arguments = [Argument(ArgumentKind.INPUT, index) for index in range(len(inputs))]
     arguments += [Argument(ArgumentKind.OUTPUT, index) for index in range(len(outputs))]
@@ -203,7 +207,7 @@ def load_kernel(
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Drops the output of kernels' `printf`, which an earlier run has already printed."""
+    """Discards the output of `printf` in kernels, since an earlier run has already printed the same output."""
     before = os.dup(1)
     with open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), 1)

@@ -34,7 +34,7 @@ from vendor_reference.firmware.program import FirmwareTuning
 _ROUNDS = 25
 _REPEAT = 3
 _LIMIT = 1e-4
-"""Greatest difference between two results, as a fraction of the greatest magnitude."""
+"""Largest allowed difference between two results, as a fraction of the largest magnitude."""
 
 Shape = tuple[int, ...]
 _ONCE = {"padding": "SAME", "stride_w": 1, "stride_h": 1}
@@ -55,15 +55,15 @@ LAYERS: Mapping[str, tuple[str, Shape, Shape, Shape, Mapping[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class TriedTuning:
-    """A firmware setting that was tried, and the time that each layer took with it.
+    """A tuning of the firmware that was measured, and the time of each layer with this tuning.
 
     Attributes:
       width: Number of floats in a vector.
-      rows: Number of rows of a product that a worker computes at once.
-      unit_operations: Least number of operations that the firmware gives to a worker at once.
-      layers_us: Median times by the layer's title, in microseconds.
-      relative: Geometric mean of the layers' times, relative to the first setting that was tried.
-      problem: Reason why the setting cannot be used; "" if it can.
+      rows: Number of rows of a matrix product that a worker computes at once.
+      unit_operations: Minimum number of operations that the firmware assigns to a worker at once.
+      layers_us: Median time of each layer, by the layer's title, in microseconds.
+      relative: Geometric mean of the layers' times, relative to the default tuning.
+      problem: Reason why the tuning cannot be used; "" if the tuning can be used.
     """
 
     width: int
@@ -75,14 +75,14 @@ class TriedTuning:
 
 
 def tune_firmware(device: OpenClDevice) -> tuple[FirmwareTuning, Sequence[TriedTuning]]:
-    """Measures the firmware settings on a device; firmware that is loaded later is built with the best setting.
+    """Measures firmware tunings on a device; functions that are loaded later use firmware with the best tuning.
 
     Returns:
-      The best setting, which is the default unless another is clearly faster; and all settings that
-      were tried, the default first.
+      The best tuning, which is the default unless another tuning is clearly faster; and all measured tunings, with
+      the default first.
 
     Raises:
-      LiteRtError: The error of the device.
+      LiteRtError: The device reports an error.
     """
     tunings = candidates(device.default_tuning, device.info)
     with _compiled_layers() as layers, ExitStack() as stack:
@@ -157,7 +157,9 @@ def _compare(calls: Sequence[DeviceCall], wanted: Sequence[DeviceCall]) -> str:
         expected = other.result(0)
         difference = np.abs(call.result(0) - expected).max() / np.abs(expected).max()
         if not difference <= _LIMIT:
-            return f"{title}: its result differs by {difference:.1e}"
+            return (
+                f"{title}: the result differs by {difference:.1e} from the default tuning's result"
+            )
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Lists what a kernel gets for one op: arguments, defines, work sizes and the whole source text."""
+"""Lists everything that a kernel gets for one op: arguments, defines, work sizes and the whole source text."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class ArgumentLine:
     """One argument of a kernel.
 
     Attributes:
-      declared: Declaration of the argument in the source, such as `__global float* x`; "" if the
-        driver does not report it.
-      bound: Value that the kernel gets for the argument, such as `input 0: tensor<4xf32>, BFYX`.
+      declared: Declaration of the argument in the source code, such as `__global float* x`; "" if the driver does
+        not report declarations.
+      bound: Value that is bound to the argument, such as `input 0: tensor<4xf32>, BFYX`.
     """
 
     declared: str
@@ -49,17 +49,18 @@ class ArgumentLine:
 
 @dataclass(frozen=True, slots=True)
 class KernelListing:
-    """A kernel with its arguments and sizes for one op.
+    """A kernel with its arguments and work sizes for one op.
 
     Attributes:
       entry: Name of the kernel.
-      arguments: Arguments in the kernel's order.
-      global_size: Work items in each dimension: numbers, or formulas of values that a run tells.
-      local_size: Work items of a group in each dimension, numbers or formulas; empty if the driver
-        chooses.
-      defines: Names and values of the layer's own defines.
+      arguments: Arguments in the order in which the kernel declares them.
+      global_size: Number of work items in each dimension: numbers, or formulas over sizes that are known only in a
+        run.
+      local_size: Number of work items of a work group in each dimension, as numbers or formulas; empty if the
+        driver chooses.
+      defines: Names and values of the layer's own defines, without the built-in defines.
       text: Whole text that the OpenCL compiler gets.
-      build_options: Options of the OpenCL compiler.
+      build_options: Build options for the OpenCL compiler.
     """
 
     entry: str
@@ -89,7 +90,7 @@ class KernelListing:
 
 
 def list_kernel(compiled: CompiledLayer) -> KernelListing:
-    """Lists what the kernel of a compiled layer gets; raises the errors of `find_kernel`."""
+    """Lists everything that the kernel of a compiled layer gets; raises the errors of `find_kernel`."""
     task, program = compiled.find_kernel()
     # The build for the check has the largest shapes in its text, if the text contains shapes.
     shapes = compiled.function.shapes
@@ -125,7 +126,7 @@ def _shown_sizes(compiled: CompiledLayer, sizes: Sequence[Size]) -> list[int | s
 
 
 def find_signature(program: Program, entry: str) -> KernelSignature | None:
-    """Returns a kernel's declared signature from a remembered build; a layer that was just compiled has one."""
+    """Returns a kernel's declared signature from a cached build, which exists if the layer was just compiled."""
     built = find_built(program_key(program, choose_device().fingerprint))
     return built.kernels.get(entry) if built else None
 

@@ -32,9 +32,8 @@ class BuiltLayer:
 
     Attributes:
       devices: Descriptions of the devices that the layer was compiled for.
-      failures: Devices and drivers that the layer was not compiled for, each with the reason.
-      num_programs: Number of different programs; shapes and options of the ops make programs
-        differ.
+      failures: Devices and drivers that the layer could not be compiled for, each with the reason.
+      num_programs: Number of different programs; ops with different shapes or options can have different programs.
     """
 
     layer: BinaryLayer
@@ -66,11 +65,12 @@ class _LayerProgram(NamedTuple):
 def build_layer(
     options: LayerOptions, op_name: str, subjects: Sequence[Subject], with_source: bool
 ) -> BuiltLayer:
-    """Compiles a layer for each op and each working device, except simulators, or for the chosen devices.
+    """Compiles a layer ahead of time for each op, and for each working device except simulators.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if the layer is not an OpenCL kernel, or its source is its only
-        description; COMPILATION or NOT_FOUND, if no device is left; or the problem with the layer.
+      LiteRtError: UNSUPPORTED, if the layer is not an OpenCL kernel, or if the source code is to be omitted but is
+        the layer's only description. COMPILATION or NOT_FOUND, if no device can compile the layer. Any other
+        problem with the layer.
     """
     files = _files(options, op_name, with_source)
     refusal: LiteRtError | None = None
@@ -118,7 +118,7 @@ def _compile(device: ChosenDevice, programs: Mapping[str, _LayerProgram]) -> lis
 
 
 _SIZES_HINT = (
-    "Sizes that a run tells are arguments of the kernel: pass them to the functions that the "
+    "Sizes that are known only in a run are arguments of the kernel: pass them to the functions that the "
     "kernel calls, and write the kernel's name and parameters without macros."
 )
 
@@ -142,16 +142,16 @@ def _files(options: LayerOptions, op_name: str, with_source: bool) -> dict[str, 
     if layer.type is not LayerType.OCL or any(f.packed_in is not None for f in layer.files()):
         raise LiteRtError(
             Status.UNSUPPORTED,
-            "the layer contains machine code already",
+            "the layer already contains machine code",
             options.path,
             "Give a description (.json, .xml) or a kernel (.cl).",
         )
     if not with_source and description.path in {file.path for file in layer.files()}:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            "the source is the layer's only description, and cannot be left out",
+            "the source file is the layer's only description, so it cannot be omitted",
             options.path,
-            "Describe the layer in a .json file beside the source, and build that file.",
+            "Describe the layer in a .json file in the same folder, and build this .json file.",
         )
     packed: dict[str, PackedFile] = {}
     for layer_file in (description, *layer.files()):

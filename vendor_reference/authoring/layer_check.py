@@ -18,15 +18,15 @@ from vendor_reference.executable.executable import CpuTask
 
 @dataclass(slots=True)
 class SubjectReport:
-    """The result of a layer's check for one op.
+    """The result of checking a layer for one op.
 
     Attributes:
       title: Title of the op for people.
-      types: Types of the op's inputs and outputs, in MLIR's spelling.
-      kernel: Listing of the kernel; None if the check ends before it, or the build fails and the
-        caller did not ask for it.
-      notes: Findings that are legal, but may be mistakes.
-      problem: Reason why the layer does not fit the op; "" if the layer fits.
+      types: Types of the op's inputs and outputs, in MLIR syntax.
+      kernel: Listing of the kernel; None if the check ends earlier, or if the build fails and `shows_unbuilt` is
+        not set.
+      notes: Notes about details that are legal, but may be mistakes.
+      problem: Reason why the layer does not fit the op; "" if the layer fits the op.
     """
 
     title: str
@@ -43,17 +43,17 @@ class SubjectReport:
         yield from (f"  note: {continued(note)}" for note in self.notes)
         if self.kernel and show_kernel:
             yield self.kernel.text.strip("\n")
-        yield f"  FAILED: {self.problem}" if self.problem else "  ok: the layer builds"
+        yield (f"  FAILED: {self.problem}" if self.problem else "  ok: the layer builds")
 
 
 @dataclass(slots=True)
 class LayerReport(PlainReport):
-    """The result of a layer's check for all of its ops.
+    """The result of checking a layer for all of its ops.
 
     Attributes:
       path: Path of the asset.
       op_name: Name of the ops that the layer is for.
-      subjects: One report for each different op.
+      subjects: Reports of the check, one for each different op.
     """
 
     answers = ("passed",)
@@ -64,7 +64,7 @@ class LayerReport(PlainReport):
 
     @property
     def passed(self) -> bool:
-        """Returns whether the layer fits all ops."""
+        """Returns whether the layer fits all of the ops."""
         return not any(subject.problem for subject in self.subjects)
 
     def to_text(self, show_kernel: bool = False) -> str:
@@ -80,7 +80,9 @@ class LayerReport(PlainReport):
 def check_subject(
     options: LayerOptions, subject: Subject, shows_unbuilt: bool = False
 ) -> SubjectReport:
-    """Compiles a layer for an op; reports a layer that does not fit as a finding instead of an error.
+    """Checks a layer for an op by compiling it.
+
+    A layer that does not fit is reported in the result, without an error.
 
     With `shows_unbuilt`, the report lists the kernel even if its build fails.
     """

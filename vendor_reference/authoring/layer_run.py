@@ -1,8 +1,9 @@
-"""Runs one layer on the device with given arrays, and watches for forbidden behaviour of its kernel.
+"""Runs one layer on the device with given arrays, and detects forbidden behaviour of its kernel.
 
-In a compiled layer, the buffers between two tasks lie side by side in DDR and CMX, so a write past
-the end of one buffer lands in the next. To detect such writes, each buffer becomes one more output
-of the function, with its own memory. For the same reason, constants become inputs.
+In a compiled layer, the buffers between two tasks lie side by side in DDR and CMX, so a write past the end of one
+buffer changes the next buffer. To detect such writes, each of these buffers becomes an additional output of the
+function, with its own memory. The kernel's constants become inputs of the function, so that they have their own
+memory, too.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class RunningLayer:
     """A compiled layer on the device, with separate memory for each buffer that its kernels use.
 
     Attributes:
-      call: Call that runs the layer without any checks.
+      call: Call that runs the layer without checks.
     """
 
     def __init__(self, compiled: CompiledLayer, call: DeviceCall) -> None:
@@ -76,13 +77,13 @@ class RunningLayer:
         """Runs the layer several times, each time with different bytes in the memory around its tensors.
 
         Returns:
-          The outputs; and sentences that describe each forbidden behaviour of the kernel.
+          The outputs of the layer; and one sentence for each forbidden behaviour of the kernel.
         """
         faults = find_faults(self.call, self._tensors, self._num_outputs)
         return [self.call.result(index).copy() for index in range(self._num_outputs)], faults
 
     def crash_cause(self) -> str:
-        """Returns a sentence about kernel code that is known to crash the driver; "" if there is none."""
+        """Returns a sentence about code in the kernel that can crash the driver; "" if there is no such code."""
         try:
             text = self.compiled.text(self.compiled.find_kernel()[1]).text
         except LiteRtError:  # the layer was compiled ahead of time, or is not OpenCL
@@ -90,7 +91,10 @@ class RunningLayer:
         return choose_device().installation.driver.crash_cause(text)
 
     def measure_kernel(self, repeat: int) -> list[float]:
-        """Measures the kernel's time on the device in each run, in seconds; drops what the kernel prints."""
+        """Returns the kernel's time on the device for each of `repeat` runs, in seconds.
+
+        Discards the kernel's printed output.
+        """
         with quiet():
             return self.call.measure(repeat, warm_ups=0).kernels[self.entry]
 
@@ -108,13 +112,13 @@ def run_on_device(compiled: CompiledLayer) -> Iterator[RunningLayer]:
 
 
 def separate_memory(compiled: CompiledLayer) -> tuple[CompiledLayer, Sequence[Array]]:
-    """Moves a layer's intermediate buffers behind its outputs, and the kernels' constants behind its inputs.
+    """Converts a layer's intermediate buffers to additional outputs, and its kernels' constants to inputs.
 
-    A buffer that the memory plan has once stays one buffer. Shapes that kernels write stay in DDR,
-    where each has its own place.
+    Tensors that share a buffer in the memory plan still share an output. Shapes that kernels write stay in DDR,
+    where each shape has its own memory.
 
     Returns:
-      The changed layer, and the bytes of the inputs that were constants.
+      The changed layer, and the bytes of the additional inputs, which were constants.
     """
     function, constants = compiled.function, compiled.executable.constants
     places: dict[tuple[ArgumentKind, int, int], int] = {}
@@ -169,10 +173,10 @@ def load_compiled(compiled: CompiledLayer) -> AbstractContextManager[DeviceCall]
 
 
 def freeze_shapes(subject: Subject, options: LayerOptions) -> None:
-    """Replaces dynamic input shapes by the model's initial shapes, and computes the output shapes from them.
+    """Replaces dynamic input shapes by the model's initial shapes, from which it computes the output shapes.
 
-    Two kinds of outputs keep an open shape: outputs whose shape the layer's kernel writes, and
-    bounded outputs whose shape another kernel finds.
+    Two kinds of outputs keep a dynamic shape: outputs whose shape the layer's kernel writes, and outputs with a
+    bound whose shape a separate shape kernel computes.
     """
     op, tensors = subject.op, subject.model.subgraphs[0].tensors
     if all(tensor.type.layout.is_static for tensor in tensors):
@@ -199,7 +203,7 @@ def freeze_shapes(subject: Subject, options: LayerOptions) -> None:
 
 
 def constant_value(tensor: Tensor) -> Array:
-    """Returns a constant's numbers; those behind a DEQUANTIZE as real numbers, as kernels get them."""
+    """Returns a constant's numbers as kernels get them: dequantized if a DEQUANTIZE follows the constant."""
     stored = stored_constant(tensor)
     assert stored is not None
     numbers = np.frombuffer(stored.data, stored.element_type.numpy_dtype).reshape(stored.shape)

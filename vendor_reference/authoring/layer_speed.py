@@ -1,4 +1,4 @@
-"""Measures a layer's speed, and the device's limits: copies and multiply-adds by kernels of the SDK."""
+"""Measures a layer's speed, and for comparison the device's limits: the speed of copies and of multiply-adds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __kernel void copy(__global const float4* from, __global float4* to) {
 """
 _MAD_STEPS = 512
 _MAD_FLOPS = _MAD_STEPS * 4 * 8 * 2
-"""Operations of one work item: 4 chains of float8, each step a multiplication and an addition."""
+"""Number of operations of one work item, which computes 4 chains of float8; each step multiplies and adds."""
 
 _MAD = f"""
 __kernel void mad_chains(__global float* to) {{
@@ -51,16 +51,16 @@ class Speed:
 
     Attributes:
       runs: Number of runs that were measured.
-      kernel_us: Median, least and greatest time of the kernel, in microseconds.
+      kernel_us: Median, minimum and maximum time of the kernel, in microseconds.
       others_us: Median time of the kernels that reorder and convert tensors for the layer's kernel,
         in microseconds.
-      call_us: Median time of a whole call, as the runtime measures it, in microseconds.
-      moved_bytes: Bytes of the op's inputs and outputs, each tensor counted once.
-      gb_per_s: Rate of the moved bytes.
-      gflop_per_s: Rate of operations; None if the caller gave no number of operations.
-      copy_gb_per_s: Rates of two copies: one of `moved_bytes`, and one that is too large for any
+      call_us: Median time of a whole NPU call, measured on the host, in microseconds.
+      moved_bytes: Number of bytes of the op's inputs and outputs; each tensor counts once.
+      gb_per_s: Rate at which the layer's kernel reads and writes `moved_bytes`, in GB/s.
+      gflop_per_s: Rate of the layer's operations, in GFLOP/s; None if the caller gave no number of operations.
+      copy_gb_per_s: Rates of two copies, in GB/s: a copy of `moved_bytes`, and a copy that is too large for any
         cache.
-      peak_gflop_per_s: Rate of multiply-adds that need no memory.
+      peak_gflop_per_s: Rate of multiply-adds that the device reaches without memory accesses, in GFLOP/s.
     """
 
     runs: int
@@ -76,24 +76,24 @@ class Speed:
     def lines(self) -> Iterator[str]:
         """Yields the speed as lines of text for people."""
         middle, least, most = self.kernel_us
-        others = f"; around it {self.others_us:.1f} us" if self.others_us else ""
+        others = f"; reorders and conversions {self.others_us:.1f} us" if self.others_us else ""
         yield (
             f"time     {middle:.1f} us, the median of {self.runs} runs ({least:.1f} to {most:.1f})"
-            f"{others}; a whole call {self.call_us:.1f} us"
+            f"{others}; the whole NPU call {self.call_us:.1f} us"
         )
         same, large = self.copy_gb_per_s
         yield (
-            f"memory   {self.gb_per_s:.2f} GB/s; a copy of as many bytes {same:.2f}, of "
-            f"{_LARGE_BYTES >> 20} MiB {large:.1f}"
+            f"memory   {self.gb_per_s:.2f} GB/s; a copy of the same size {same:.2f} GB/s, a copy of "
+            f"{_LARGE_BYTES >> 20} MiB {large:.1f} GB/s"
         )
-        rate = "give --flops" if self.gflop_per_s is None else f"{self.gflop_per_s:.2f} GFLOP/s"
-        yield f"compute  {rate}; the device's multiply-adds {self.peak_gflop_per_s:.1f} GFLOP/s"
+        rate = "set --flops" if self.gflop_per_s is None else f"{self.gflop_per_s:.2f} GFLOP/s"
+        yield f"compute  {rate}; the device's maximum {self.peak_gflop_per_s:.1f} GFLOP/s"
 
 
 def measure_speed(running: RunningLayer, repeat: int, flops: Formula | None) -> Speed:
-    """Measures a layer whose inputs are set, then the device's limits.
+    """Measures a layer whose inputs have been set, then the device's limits.
 
-    `flops` is a formula of output 0's B, F, Y, X.
+    `flops` is a formula for the number of the layer's operations, over B, F, Y and X of output 0.
     """
     with quiet(), load_compiled(running.compiled) as call:
         given_inputs = running.call.inputs[

@@ -26,12 +26,12 @@ _RELATIVE, _ABSOLUTE = 1e-4, 1e-5  # kernels with other groups may add in anothe
 
 @dataclass(frozen=True, slots=True)
 class TuneStart:
-    """A layer before local sizes are tried.
+    """The state of a layer before other local sizes are tried.
 
     Attributes:
-      global_sizes: Global size of each op.
+      global_sizes: Global work size of each op.
       local_size: Local size in the layer's description; empty if the driver chooses.
-      most_items: Most work items in a group that the device accepts for this kernel.
+      most_items: Maximum number of work items in a work group that the device supports for this kernel.
       measured: Index of the op with the most work items, which is the op to measure.
     """
 
@@ -45,8 +45,8 @@ def begin_tuning(options: LayerOptions, subjects: Sequence[Subject]) -> TuneStar
     """Compiles a layer for all its ops, and returns its sizes.
 
     Raises:
-      LiteRtError: The problem with the layer; or UNSUPPORTED, if the ops' sizes differ in their
-        number of dimensions.
+      LiteRtError: UNSUPPORTED, if the ops' global sizes have different numbers of dimensions; any other problem
+        with the layer.
     """
     global_sizes: list[LocalSize] = []
     local_sizes: list[LocalSize] = []
@@ -61,7 +61,7 @@ def begin_tuning(options: LayerOptions, subjects: Sequence[Subject]) -> TuneStar
             global_sizes.append(items)
             local_sizes.append(group or ())
             most_items.append(signature.max_group_size if signature else 256)
-    what = "ops whose global sizes differ in their number of dimensions"
+    what = "the ops' global sizes have different numbers of dimensions"
     check_alike(map(len, global_sizes), what, options.path)
     measured = max(range(len(subjects)), key=lambda index: prod(global_sizes[index]))
     return TuneStart(global_sizes, local_sizes[measured], min(most_items), measured)
@@ -89,8 +89,8 @@ def try_local_size(
     """Returns the median time of a kernel with a local size, in seconds.
 
     Raises:
-      LiteRtError: RUNTIME_FAILURE, if the outputs differ from the expected outputs; or the device's
-        error for the size.
+      LiteRtError: RUNTIME_FAILURE, if the outputs differ from the expected outputs; any error of the device for
+        this local size.
     """
     with (
         copy_with_local_size(options, subject.op, size) as copied,
@@ -103,7 +103,7 @@ def try_local_size(
             if not is_alike or not np.allclose(actual, wanted, _RELATIVE, _ABSOLUTE, True):
                 raise LiteRtError(
                     Status.RUNTIME_FAILURE,
-                    ("the outputs differ: the kernel depends on the size of its groups"),
+                    ("the outputs differ: the kernel's results depend on the work group size"),
                 )
         return median(running.measure_kernel(repeat))
 
@@ -115,7 +115,10 @@ def compare_local_sizes(
     arrays: Sequence[Array],
     rounds: int,
 ) -> list[list[float]]:
-    """Measures a kernel with each local size in turn; returns one time in seconds for each round."""
+    """Measures a kernel with each local size in turn.
+
+    Returns one time per round for each local size, in seconds.
+    """
     with ExitStack() as stack:
         running: list[RunningLayer] = []
         for size in sizes:

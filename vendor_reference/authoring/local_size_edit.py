@@ -1,4 +1,4 @@
-"""Sets the local size in a layer's description; the rest of the text stays as its author wrote it."""
+"""Sets the local size in a layer's description; the rest of the description's text stays unchanged."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _XML_END = re.compile(r"[ \t]*</CustomLayer\s*>\Z")
 def copy_with_local_size(
     options: LayerOptions, op: Op, sizes: Sequence[int]
 ) -> Iterator[LayerOptions]:
-    """Makes a copy of the layer for an op with other local sizes; the copy is removed when the context ends.
+    """Creates a temporary copy of a layer with another local size; the copy is removed when the context ends.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if the description has no place for a local size.
+      LiteRtError: UNSUPPORTED, if this kind of description cannot contain a local size.
     """
     # A reader of the description also reads the files of all its other layers.
     names = [op.name, *described_names(options.path, options.compiler.asset_root)]
@@ -66,20 +66,22 @@ def copy_with_local_size(
 
 
 def find_description(options: LayerOptions, ops: Sequence[Op]) -> tuple[str, str]:
-    """Finds the description for a local size: its path, and its text if the file does not exist yet.
+    """Returns the path of the description in which to set the local size, and its text if it is a new file.
 
-    A `.cl` gets a `.json` beside it, which states for these ops what the `.cl` alone implies.
+    For a `.cl` file, the description is a new `.json` file in the same folder, which describes the layer as the
+    `.cl` file alone implies it for these ops.
 
     Raises:
-      LiteRtError: ALREADY_EXISTS, if that file exists; UNSUPPORTED, for ops with different options.
+      LiteRtError: ALREADY_EXISTS, if the new `.json` file exists already; UNSUPPORTED, for ops with different
+        options.
     """
     stem, suffix = os.path.splitext(options.path)
     if suffix.lower() != ".cl":
         return options.path, ""
     path = f"{stem}.json"
     if os.path.lexists(path):
-        what = f"a .cl file has no place for local sizes, and {path} exists already"
-        hint = "Tune {path} if it describes the kernel, or move the file away."
+        what = f"a .cl file cannot contain local sizes, and {path} already exists"
+        hint = "Tune the .json file if it describes the kernel, or move the .json file away."
         raise LiteRtError(Status.ALREADY_EXISTS, what, options.path, hint)
     layer, _ = load_layer(options, ops[0].name)
     names = [
@@ -92,7 +94,7 @@ def find_description(options: LayerOptions, ops: Sequence[Op]) -> tuple[str, str
     ]
     check_alike(
         names,
-        ("the ops have different options, and one description can have only one set of options"),
+        ("the ops have different options, but a description can have only one set of options"),
         options.path,
     )
     fields: dict[str, object] = {"version": 1, "sources": [os.path.basename(options.path)]}
@@ -105,8 +107,8 @@ def edit_local_size(path: str, op_name: str, sizes: Sequence[int], new_text: str
     """Returns a description's bytes with another local size; `new_text` is the text of a new file.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if the description has no place for a local size; INVALID_ARGUMENT,
-        if the file is not text.
+      LiteRtError: UNSUPPORTED, if this kind of description cannot contain a local size; INVALID_ARGUMENT, if the
+        file is not text.
     """
     suffix = os.path.splitext(path)[1].lower()
     if new_text:
@@ -114,9 +116,9 @@ def edit_local_size(path: str, op_name: str, sizes: Sequence[int], new_text: str
     if suffix not in (".json", ".xml"):
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"a {suffix or 'file'} has no place for local sizes",
+            f"a {suffix or 'file'} cannot contain local sizes",
             path,
-            "Describe the kernel in a .json beside it, or begin with litert-npu layer new "
+            "Describe the kernel in a .json file in the same folder, or begin with litert-npu layer new "
             "--kind=json.",
         )
     with MappedFile(path) as file:
@@ -136,7 +138,7 @@ def set_local_size(text: str, suffix: str, op_name: str, sizes: Sequence[int]) -
     """Returns the text of a `.json` or `.xml` description with another local size; `()` lets the driver choose.
 
     Raises:
-      LiteRtError: UNSUPPORTED, for a description that has no place for a local size.
+      LiteRtError: UNSUPPORTED, for a description that cannot contain a local size.
     """
     if suffix == ".json":
         return _set_in_json(text, op_name, list(sizes))
@@ -152,7 +154,7 @@ def _set_in_json(text: str, op_name: str, sizes: list[int]) -> str:
     if not begin or (len(names) > 1 and op_name not in names):
         raise LiteRtError(
             Status.UNSUPPORTED,
-            (f"the description has no layer '{op_name}' to write the local size into"),
+            (f"the description has no layer '{op_name}' in which the local size could be set"),
         )
     index = names.index(op_name) if len(names) > 1 else 0
     start = end = begin.end()
@@ -197,7 +199,9 @@ def _set_in_xml(text: str, op_name: str, sizes: str) -> str:
     if not layers or (len(layers) > 1 and not named):
         raise LiteRtError(
             Status.UNSUPPORTED,
-            (f"the description has no <CustomLayer> for '{op_name}' to write the local size into"),
+            (
+                f"the description has no <CustomLayer> for '{op_name}' in which the local size could be set"
+            ),
         )
     begin, end = (named or layers)[-1].span()  # if a name occurs twice, the last one counts
     found = _XML_SIZES.search(masked, begin, end)

@@ -8,25 +8,30 @@ from math import gcd, log2, prod
 from statistics import median
 
 LocalSize = tuple[int, ...]
-"""One number for each dimension; an empty tuple lets the driver choose."""
+"""A local work size: one number for each dimension; an empty tuple lets the driver choose."""
 
 _LIKELY_ITEMS = 64
 _LEAST_GAIN = 0.05
 _LEAST_GAIN_S = 1e-6
-"""Smaller gains disappear in the cost of a launch and in the precision of a device's clock."""
+"""Minimum gain, in seconds.
+
+Smaller gains are insignificant compared to the cost of a launch and the precision of a device's clock.
+"""
 _LEAST_WINS = 0.75
 
 
 def find_candidates(
     global_sizes: Sequence[Sequence[int]], most_items: int, most: int
 ) -> list[LocalSize]:
-    """Returns local sizes that divide all global sizes: the driver's choice first, then the promising sizes.
+    """Returns local sizes that divide all global sizes.
+
+    The driver's choice comes first, then the most promising sizes.
 
     Args:
-      global_sizes: Global sizes of all ops that the layer is for; all have the same number of
+      global_sizes: Global sizes of all ops that the layer is for; all global sizes must have the same number of
         dimensions.
-      most_items: Most work items in a group that the device accepts.
-      most: Largest number of candidates to return.
+      most_items: Maximum number of work items in a work group that the device supports.
+      most: Maximum number of local sizes to return.
     """
     common = [gcd(*sizes) for sizes in zip(*global_sizes, strict=True)]
     divisors = [_divisors(size, most_items) for size in common]
@@ -36,7 +41,10 @@ def find_candidates(
 
 
 def is_clearly_better(new_s: Sequence[float], old_s: Sequence[float]) -> bool:
-    """Returns whether the new times are better by more than chance; both were measured in turn."""
+    """Returns whether the new times are significantly better than the old times.
+
+    Old and new runs must have been measured alternately.
+    """
     wins = sum(new < old for new, old in zip(new_s, old_s, strict=True))
     gain_s = median(old_s) - median(new_s)
     is_gain = gain_s >= max(_LEAST_GAIN * median(old_s), _LEAST_GAIN_S)
@@ -44,7 +52,7 @@ def is_clearly_better(new_s: Sequence[float], old_s: Sequence[float]) -> bool:
 
 
 def local_text(size: Sequence[int]) -> str:
-    """Returns a local size as text, such as `8 x 4`, or says that the driver chooses."""
+    """Returns a local size as text, such as `8 x 4`; `driver's` if the driver chooses."""
     return " x ".join(map(str, size)) if size else "driver's"
 
 

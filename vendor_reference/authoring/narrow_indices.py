@@ -1,12 +1,12 @@
-"""Finds indices of work items that are narrower than `size_t`, which keep a driver from using vectors.
+"""Finds work item indices in a kernel that are narrower than `size_t`, which prevents a driver from using vectors.
 
-Intel's driver for CPUs joins the reads or writes of neighbouring work items into one vector, if it
-can prove that the addresses are consecutive. Often it cannot prove this of `y[i]` where `i` is an
-`int` or a `uint` made from `get_global_id(0)`. Neighbours differ in dimension 0 alone: all of them
+Intel's driver for CPUs combines the reads or writes of neighbouring work items to one vector access, if the driver
+can prove that the addresses are consecutive. The driver often cannot prove this for an access `y[i]` if `i` is an
+`int` or `uint` computed from `get_global_id(0)`. Only indices in dimension 0 matter, since neighbouring work items
 have the same `get_global_id(1)`.
 
-The search reads a kernel as tokens, statement by statement; it gives no note for code that it
-cannot read this way.
+The search reads the tokens of a kernel statement by statement; for code that it cannot read in this way, it
+returns no note.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from vendor_reference.programs.program_text import find_places
 
 _COST = (
     "On a CPU, Intel's driver may then read and write elements one by one instead of as vectors, "
-    "which takes several times as long. Use size_t, which also holds beyond 2^31 elements."
+    "which takes several times as long. Use size_t, which also works for more than 2^31 elements."
 )
 _IDS = {"get_global_id", "get_global_linear_id", "get_local_id", "get_local_linear_id"}
 _ARITHMETIC = re.compile(r"min|max|clamp|abs|select|mul24|mad24|mad_sat|mul_hi|mad_hi|convert_\w+")
@@ -36,7 +36,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _BETWEEN = {"(", ",", ")"}
 _HEADS = {"else", "do", "for", "("}
 _NAMES = r"(?!return )(?:[A-Za-z_]\w* (?:\* )*){2,}"
-"""At least two names, perhaps with `*`; each token has a space behind it."""
+"""Pattern of a declaration: at least two names, perhaps with `*`; a space follows each token."""
 
 _DECLARATION = re.compile(rf"{_NAMES}(?:[=[,] .*)?", re.ASCII)
 _FUNCTION = re.compile(rf"{_NAMES}\( .*\) ", re.ASCII)
@@ -70,10 +70,12 @@ class _Variable:
 
 
 def find_narrow_index_notes(text: str) -> list[str]:
-    """Returns sentences about indices that are narrower than `size_t` in addresses of global memory; may be empty.
+    """Returns notes about indices narrower than `size_t` in addresses of global memory.
+
+    The result is empty if there are no such indices.
 
     Args:
-      text: Source that the OpenCL compiler gets, with `#line` directives.
+      text: Source code that the OpenCL compiler gets, with `#line` directives.
     """
     reader = _KernelReader()
     for statement in _statements(kernel_tokens([text])):

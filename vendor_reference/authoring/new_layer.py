@@ -1,9 +1,9 @@
-"""Writes a working skeleton of a layer, as a start for the author of a kernel.
+"""Creates a working skeleton of a layer, from which the author of a kernel can start.
 
-The kernel has the right arguments and builds for all its ops. It copies input 0 to each output of
-the same type, and fills other outputs with zeros; an output whose shape the kernel has to find gets
-no elements. The other files are a description if the kind of asset needs one, a reference in NumPy,
-and the commands to use.
+The kernel of the skeleton has the right arguments, and builds for all of the layer's ops. The kernel copies input
+0 to each output of the same type, and fills all other outputs with zeros. If the kernel must compute an output's
+shape, it writes a shape without elements. The skeleton also has a description if the kind of asset needs a
+description, a reference in NumPy, and a file with the commands to use.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _SMALL = (
 
 @dataclass(frozen=True, slots=True)
 class OptionEntry:
-    """An option of the op: a define of the kernel, and the option's values in the ops for a comment.
+    """An option of the op: a define for the kernel, and a comment with the option's values in the ops.
 
     Attributes:
-      source: Place where the description finds the option, as in JSON.
+      source: Source of the option's value, as a JSON description specifies it.
     """
 
     define: str
@@ -50,14 +50,15 @@ class OptionEntry:
 
 
 _QUANTIZATION = """
-      quantization: `inputs[0]` and `outputs[0]` are None, or have `scale` and `zero_point`, arrays that broadcast
-        with the tensor, `dequantize(integers)` and `quantize(reals)`."""
+      quantization: Quantization of the tensors. `inputs[0]` and `outputs[0]` are None, or objects with the arrays
+        `scale` and `zero_point`, which broadcast with the tensor, and the methods `dequantize(integers)` and
+        `quantize(reals)`."""
 
 
 def choose_kind(subjects: Sequence[Subject]) -> str:
-    """Returns the simplest sufficient kind of asset.
+    """Returns the simplest kind of asset that is sufficient for the ops.
 
-    The kind is `cl`, or `json` for options in a C struct and for shapes to find.
+    This kind is `cl`, or `json` if the options are a C struct or the kernel must compute output shapes.
     """
     if _found_outputs([subject.op for subject in subjects]):
         return "json"
@@ -72,14 +73,14 @@ def new_layer(
     model: str,
     vendor_options: Mapping[str, str],
 ) -> dict[str, str]:
-    """Returns the files of a skeleton by name; the model's path and the options appear in the commands.
+    """Returns the texts of a skeleton's files by file name; its commands contain the model's path and the options.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if no single kernel can be for all these ops.
+      LiteRtError: UNSUPPORTED, if one kernel cannot implement all of the ops.
     """
     ops = [subject.op for subject in subjects]
     ports = [(tuple(t is not None for t in op.inputs), len(op.outputs)) for op in ops]
-    check_alike(ports, "the ops differ in their number of inputs or outputs", f"op '{op_name}'")
+    check_alike(ports, "the ops have different numbers of inputs or outputs", f"op '{op_name}'")
     name = c_name(op_name)
     options = list(_options(ops))
     files = {f"{name}.cl": _kernel(name, kind, subjects, options)}
@@ -97,18 +98,18 @@ def new_layer(
 
 
 def c_name(op_name: str) -> str:
-    """Returns an op's name in characters that C and file systems accept."""
+    """Returns an op's name with only characters that are valid in C names and file names."""
     name = _NOT_OF_A_NAME.sub("_", op_name) or "op"
     return f"op_{name}" if name[0].isdigit() else name
 
 
 def flags_text(options: Mapping[str, str]) -> str:
-    """Returns options as flags of a command line, each after a space."""
+    """Returns options as command-line flags, with a space before each flag."""
     return "".join(f" {shell_word(f'--{name}={value}')}" for name, value in options.items())
 
 
 def declarations(op: Op) -> list[str]:
-    """Returns the kernel's arguments in C: the inputs that are present, then the outputs."""
+    """Returns declarations of the kernel's arguments in OpenCL C: the inputs that the op has, then the outputs."""
     inputs = [
         f"__global const INPUT{index}_TYPE* input{index}"
         for index, tensor in enumerate(op.inputs)
@@ -165,7 +166,7 @@ def _kernel(
     lines = [f"// {name_text(_about(subject))}" for subject in subjects]
     if options:
         has = kind != "cl" and not (kind == "xml" and "field" in options[0].source)
-        lines += ["//", "// Options, and their values:"]
+        lines += ["//", "// Options of the op, and their values:"]
         for option in options:
             called = (
                 option.define
@@ -181,18 +182,16 @@ def _kernel(
                 )
         if "field" in options[0].source:
             lines.append(
-                "// They are a C struct: name its fields, and say their types, as its header has them."
+                "// The options are a C struct: name these fields, and set their types, as in the struct's header."
             )
     found = _found_outputs([subject.op for subject in subjects]) if kind == "json" else []
     arguments = declarations(op) + [f"__global uint* shape{index}" for index in found]
     does = (
-        "finds how large outputs are, and writes their shapes"
-        if found
-        else "for each element of output 0"
+        "computes the outputs, and writes their shapes" if found else "for each element of output 0"
     )
     lines += [
         "//",
-        "// INPUT0_DIMS, INPUT0_PITCHES and their like are in the order B, F, Y, X. A tensor of rank 4 is N, H,",
+        "// Arrays such as INPUT0_DIMS and INPUT0_PITCHES have the order B, F, Y, X. A tensor of rank 4 is N, H,",
         "// W, C in the model: that is B, Y, X, F.",
         f"__kernel void {name}(",
         "    " + ",\n    ".join(arguments) + ") {",
@@ -299,19 +298,19 @@ def _reference(name: str, subjects: Sequence[Subject]) -> str:
         results.append("inputs[0].copy()" if _is_copy(subjects, index) else zeros)
     types = "\n".join(f"    {docstring_text(_about(subject))}" for subject in subjects)
     is_quantized = any(map(describe_quantization, (t.quantization for t in _tensors(op))))
-    return f'''"""What {name} computes, in NumPy: `litert-npu layer run` compares the kernel with it."""
+    return f'''"""Reference of {name} in NumPy: `litert-npu layer run` compares the kernel's outputs with it."""
 
 import numpy as np  # noqa: F401
 
 
 def reference(inputs, options{", quantization" if is_quantized else ""}):
-    """Replace this by what the op is.
+    """Replace this code by the computation of the op.
 
 {types}
 
     Args:
-      inputs: arrays, in the op's order; None for one that is left out.
-      options: a dictionary, or the bytes of a C struct.{_QUANTIZATION if is_quantized else ""}
+      inputs: Input arrays, in the op's order; None for an omitted input.
+      options: Options of the op: a dictionary, or the bytes of a C struct.{_QUANTIZATION if is_quantized else ""}
 
     Returns:
       The outputs.

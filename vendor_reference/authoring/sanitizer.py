@@ -1,10 +1,9 @@
 """Runs a layer on Oclgrind, which simulates the device and checks each access: slow, but thorough.
 
-The sanitizer needs a process of its own: its environment variables affect all drivers that are
-loaded later.
+The sanitizer needs a separate process, since its environment variables affect all drivers that are loaded later.
 
-The log of Oclgrind becomes a list of faults: the event, the kernel, the work item and the line. A
-message of the log is a line, followed by lines that begin with a tab:
+Oclgrind's log is converted to a list of faults, each with the event, the kernel, the work item and the line. A
+message in the log is one line, followed by lines that begin with a tab:
 
     Invalid write of size 4 at global memory address 0x2000000000010
         Kernel: k
@@ -12,9 +11,9 @@ message of the log is a line, followed by lines that begin with a tab:
           store float %1, float addrspace(1)* %2, ...
         At line 6 (column 12) of lib/k.cl:
 
-A race has two entities and two places. A barrier that only a part of a group reaches has the group
-and the number of work items that reached it. Addresses have a buffer's number in their upper 16
-bits; addresses of private memory, in their upper 32.
+The message about a race contains two entities and two source lines. If only part of a work group reaches a
+barrier, the message contains the work group and the number of work items that reached the barrier. The upper 16
+bits of an address are the number of a buffer; for private memory, the upper 32 bits.
 """
 
 from __future__ import annotations
@@ -48,10 +47,10 @@ _MOST_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A position in the author's files.
+    """A position in the source files of the kernel's author.
 
     Attributes:
-      file_name: Name of the file, as the kernel's sources state it.
+      file_name: Name of the source file.
       line: Line number, counted from 1.
       column: Column number, counted from 1.
     """
@@ -69,13 +68,13 @@ class KernelFault:
     """A forbidden operation of a kernel.
 
     Attributes:
-      what: Description of the fault, in Oclgrind's words except for barriers; an address becomes an
-        offset in its buffer.
+      what: Description of the fault, in Oclgrind's words except for barriers; addresses are replaced by offsets in
+        their buffers.
       kernel: Name of the kernel.
-      work_items: Global ids, such as `2,0,0`, of the first work item with the fault, or of the two
-        that race.
-      places: Positions in the source; a race has two.
-      times: Number of occurrences.
+      work_items: Global ids, such as `2,0,0`, of the first work item with the fault, or of the two work items that
+        race.
+      places: Positions of the fault in the source files; a race has two positions.
+      times: Number of times that the fault occurred.
       groups: Ids of the work groups, for a fault of a whole group.
     """
 
@@ -87,7 +86,10 @@ class KernelFault:
     groups: Sequence[str] = ()
 
     def lines(self, text: str) -> Iterator[str]:
-        """Yields the fault as lines of text for people; `text` is the program's text with the source lines."""
+        """Yields the fault as lines of text for people.
+
+        `text` is the program's text, which contains the source lines.
+        """
         where = [f"kernel {self.kernel}"]
         for kind, ids in (("work item", self.work_items), ("work group", self.groups)):
             if ids:
@@ -104,7 +106,7 @@ class KernelFault:
 
 @contextmanager
 def simulated_device() -> Iterator[str]:
-    """Makes Oclgrind the device of this process, before OpenCL is loaded; yields the path of Oclgrind's log.
+    """Selects Oclgrind as the device of this process before OpenCL is loaded; yields the path of Oclgrind's log.
 
     Raises:
       LiteRtError: NOT_FOUND, if Oclgrind is not installed.
@@ -132,7 +134,7 @@ def sanitize(
     """Runs a layer once on the simulated device, which writes its log to `log_path`.
 
     Returns:
-      The faults of the kernel; and the program's text, which has the source lines.
+      The faults of the kernel, and the program's text, which contains the source lines.
     """
     with compile_layer(subject, options) as compiled:
         task, program = compiled.find_kernel()
@@ -158,7 +160,10 @@ def has_simulator() -> bool:
 
 
 def read_log(log: str) -> list[KernelFault]:
-    """Returns the faults of a log; counts faults that differ only in work items and addresses as one."""
+    """Returns the faults in an Oclgrind log.
+
+    Faults that differ only in work items and addresses count as one fault.
+    """
     found: dict[object, KernelFault] = {}
     for fault in _faults(log):
         key = (re.sub(r"\d+", "", fault.what), fault.kernel, tuple(fault.places))

@@ -1,4 +1,4 @@
-"""Makes an infinitely fast kernel, which does nothing: the network then runs as if the layer took no time."""
+"""Creates a kernel that does nothing, to measure how fast the network would run if the layer took no time."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from vendor_reference.authoring.subject import Subject, check_alike
 
 
 def stub_layer(op_name: str, subjects: Sequence[Subject]) -> dict[str, str]:
-    """Returns a description and its kernel by file name; they compile for all ops of that name."""
+    """Returns the texts of a description and its kernel by file name.
+
+    The kernel compiles for all ops named `op_name`.
+    """
     numbers = [len(subject.op.outputs) for subject in subjects]
-    check_alike(numbers, "the ops differ in their number of outputs", f"op '{op_name}'")
+    check_alike(numbers, "the ops have different numbers of outputs", f"op '{op_name}'")
     number = numbers[0]
     name = f"{c_name(op_name)}_stub"
     declared = ", ".join(f"__global OUTPUT{i}_TYPE* output{i}" for i in range(number))
     description = {
         "version": 1,
-        "description": f"{op_name} as if it took no time: the kernel never writes its outputs",
+        "description": f"{op_name} as if it took no time: the kernel does not write its outputs",
         "sources": [f"{name}.cl"],
         "entry": name,
         "arguments": [{"output": index} for index in range(number)],
@@ -34,7 +37,7 @@ def stub_layer(op_name: str, subjects: Sequence[Subject]) -> dict[str, str]:
 def stub_commands(
     op_name: str, asset: str, model: str, vendor_options: Mapping[str, str]
 ) -> Sequence[str]:
-    """Returns commands that measure the network's time without the layer."""
+    """Returns command lines that measure the network's time without the layer's time."""
     info, path = shell_word(f"{op_name},{asset}"), shell_word(model)
     return [
         f"apply_plugin{flags_text(vendor_options)} --npu_custom_op_info={info} {path} stub.tflite",

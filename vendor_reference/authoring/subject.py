@@ -1,6 +1,6 @@
-"""Finds the ops to try a layer on: each different op of a model that the layer is for, or one op of given shapes.
+"""Finds the ops with which to test a layer: a model's different ops for the layer, or one op of given shapes.
 
-The op stands alone in a small model, without the network around it.
+Each op is put into a small model of its own, without the rest of the network.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _SHOWN_TYPES = "f32, f16, i8, ui8, i16, i32, i64, i1"
 
 @dataclass(frozen=True, slots=True)
 class OpChoice:
-    """The user's choice of ops.
+    """The ops that the user has chosen for a test.
 
     Attributes:
-      model: Path of a model; "" for an op of given shapes.
-      op: Name of an op, or its position: `12` in the main subgraph, `1:12` in another; "" to use
-        the asset's name.
-      inputs, outputs: Tensors of an op of given shapes, in the notation of `parse_tensors`.
-      options: Options of an op of given shapes: JSON of a FlexBuffer map, `@file` with the bytes of
-        a C struct, or "".
+      model: Path of the model that contains the ops; "" for an op of given shapes.
+      op: Name of an op, or its position: `12` in the main subgraph, or `1:12` in subgraph 1; "" stands for the
+        name in the asset or of its file.
+      inputs, outputs: Input and output tensors of an op of given shapes, in the notation of `parse_tensors`.
+      options: Options of an op of given shapes: JSON of a FlexBuffer map, `@file` for a file with the bytes of a C
+        struct, or "" for no options.
     """
 
     model: str = ""
@@ -50,7 +50,7 @@ class OpChoice:
 
     @property
     def place(self) -> tuple[int, int] | None:
-        """Returns the indices of the subgraph and of the op there; None if `op` is not a position."""
+        """Returns the index of the subgraph and the index of the op in it; None if `op` is not a position."""
         subgraph, colon, index = self.op.rpartition(":")
         if not index.isdecimal() or (colon and not subgraph.isdecimal()):
             return None
@@ -59,10 +59,10 @@ class OpChoice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subject:
-    """One op in a model of its own.
+    """An op to test, in a model that contains only this op.
 
     Attributes:
-      title: Origin of the op for people, such as `op 12 of selfie.tflite, and 3 like it`.
+      title: Description of the op's origin for people, such as `op 12 of selfie.tflite, and 3 like it`.
       model: Model that contains only this op; the model's inputs are in the op's order.
       place: Position of the op, in the notation of `OpChoice.op`; "" for an op of given shapes.
     """
@@ -73,14 +73,14 @@ class Subject:
 
     @property
     def op(self) -> Op:
-        """Returns the op itself, which is the last op; DEQUANTIZE ops for its constants stand before it."""
+        """Returns the op to test, which is the model's last op; DEQUANTIZE ops for its constants precede it."""
         return self.model.subgraphs[0].ops[-1]
 
     @property
     def inputs(self) -> Sequence[tuple[int, Tensor]]:
-        """Returns the model's inputs.
+        """Returns the inputs of the op's model.
 
-        The op's non-constant inputs once each, with their first index in the op.
+        Each non-constant input of the op occurs only once, with the first index that it has in the op.
         """
         return [(self.op.inputs.index(t), t) for t in self.model.subgraphs[0].inputs]
 
@@ -90,17 +90,18 @@ def choose_op_name(
 ) -> str:
     """Returns the name of the op that an asset is for.
 
-    The user's choice comes first. Otherwise the asset, or the only layer in its description, has
-    the name of an op of the model. Otherwise the model has only one custom op.
+    If the user has chosen an op, its name is returned. Without a choice, the name of the asset's file is used if
+    the model has such an op, then the only layer name in the asset that is the name of an op in the model. As the
+    last possibility, the model's only custom op is used.
 
     Args:
-      choice: Choice of the user.
+      choice: Choice of ops by the user.
       asset_path: Path of the asset; "" if there is no asset yet.
       model: Model that `choice` names.
       described: Names of the layers in the asset.
 
     Raises:
-      LiteRtError: NOT_FOUND, with the names of the model's custom ops.
+      LiteRtError: NOT_FOUND, with the names of the model's custom ops, if no op matches.
     """
     stem = os.path.splitext(os.path.basename(asset_path))[0]
     if model is None:
@@ -116,19 +117,21 @@ def choose_op_name(
         return common[0]
     if not choice.op and len(custom) == 1:
         return next(iter(custom))
-    wanted = f"no op '{choice.op or stem}'" if choice.op or stem else "not exactly one custom op"
+    wanted = (
+        f"no op '{choice.op or stem}'" if choice.op or stem else "the number of custom ops is not 1"
+    )
     raise LiteRtError(
         Status.NOT_FOUND,
         f"{wanted} in the model",
         choice.model,
-        f"Give --op one of the model's custom ops: {', '.join(custom) or 'it has none'}.",
+        f"Set --op to one of the model's custom ops: {', '.join(custom) or 'it has none'}.",
     )
 
 
 def find_subjects(choice: OpChoice, op_name: str, model: Model) -> list[Subject]:
-    """Returns the different ops of that name; ops with equal types, options and constants count as one.
+    """Returns the different ops named `op_name`; ops with equal types, options and constants count as one op.
 
-    The model must stay open while the ops are in use.
+    The model must stay open while the returned subjects are in use.
     """
     alike: dict[object, list[tuple[int, int]]] = {}
     name = os.path.basename(choice.model)
@@ -153,13 +156,13 @@ def _subject(model: Model, index: int, position: int, name: str) -> Subject:
 
 
 def given_subject(choice: OpChoice, op_name: str) -> Subject:
-    """Returns the op of given shapes, with inputs `input0`, `input1`, ... and outputs `output0`, ..."""
+    """Creates an op of the given shapes, with inputs `input0`, `input1`, ... and outputs `output0`, ..."""
     inputs = parse_tensors(choice.inputs, "--inputs")
     outputs = parse_tensors(choice.outputs, "--outputs")
     if not outputs:
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            "the name of the op that the layer is for is missing",
+            "neither a model nor shapes of an op are given",
             hint="Give --model=FILE, or --inputs=1x8x8x4xf32 and --outputs=1x8x8x4xf32.",
         )
     builder = ModelBuilder()
@@ -171,14 +174,14 @@ def given_subject(choice: OpChoice, op_name: str) -> Subject:
 
 
 def parse_tensors(text: str, flag: str) -> list[tuple[RankedTensorType, Quantization | None]]:
-    """Reads the tensors in the value of a flag.
+    """Parses the value of a flag that describes tensors.
 
-    A tensor is a list of sizes, with `?` for an unknown size, then its element type: `1x?x4xf32`;
-    `f32` alone is a scalar. A type of integers can have a scale, or a scale and a zero point:
-    `1x8xi8:0.05:3`. Commas separate tensors.
+    A tensor is written as its sizes and its element type, separated by `x`, such as `1x?x4xf32`; `?` is an unknown
+    size, and `f32` alone is a scalar. An integer type may be followed by a scale, or by a scale and a zero point,
+    as in `1x8xi8:0.05:3`. Commas separate tensors.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, with the text that is not a tensor.
+      LiteRtError: INVALID_TOOL_CONFIG, with the faulty text, if the flag's value does not describe tensors.
     """
     found = []
     for part in map(str.strip, text.split(",") if text.strip() else ()):
@@ -186,15 +189,13 @@ def parse_tensors(text: str, flag: str) -> list[tuple[RankedTensorType, Quantiza
         match = _TYPE.fullmatch(type_text)
         element_type = _TYPES.get(match[2]) if match else None
         if match is None or element_type is None:
-            hint = f"Write sizes and an element type, as in 1x8x8x4xf32; types are {_SHOWN_TYPES}."
+            hint = f"Write sizes and an element type, as in 1x8x8x4xf32. The element types are {_SHOWN_TYPES}."
             what = f"{flag}: '{part}' is not a tensor"
             raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=hint)
         shape = tuple(-1 if size == "?" else int(size) for size in match[1].split("x") if size)
         quantization = _read_quantization(numbers, element_type) if numbers else None
         if numbers and quantization is None:
-            hint = (
-                "Write a scale above 0 and a zero point behind a type of integers: 1x8xi8:0.05:3."
-            )
+            hint = "Write a positive scale and a zero point after an integer type, as in 1x8xi8:0.05:3."
             what = f"{flag}: '{part}' is not a quantized tensor"
             raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=hint)
         found.append((RankedTensorType.of(element_type, shape), quantization))
@@ -216,7 +217,7 @@ def _read_quantization(numbers: Sequence[str], element_type: ElementType) -> Qua
 
 
 def describe_op(op: Op) -> str:
-    """Returns an op's types as text, such as `(tensor<4xf32>) -> tensor<4xf32>`."""
+    """Returns the types of an op's inputs and outputs as text, such as `(tensor<4xf32>) -> tensor<4xf32>`."""
 
     def text(tensors: Sequence[Tensor | None]) -> str:
         return ", ".join("-" if tensor is None else str(tensor.type) for tensor in tensors)
@@ -225,9 +226,9 @@ def describe_op(op: Op) -> str:
 
 
 def check_alike(kinds: Iterable[object], what: str, where: str) -> None:
-    """Rejects ops that differ in a way that one layer cannot handle."""
+    """Raises UNSUPPORTED if ops differ in a way that one layer cannot handle."""
     if len(set(kinds)) > 1:
-        hint = "Choose one with --op=INDEX, or --op=SUBGRAPH:INDEX."
+        hint = "Choose one of the ops with --op=INDEX or --op=SUBGRAPH:INDEX."
         raise LiteRtError(Status.UNSUPPORTED, what, where, hint)
 
 
@@ -266,15 +267,15 @@ def _isolate(op: Op, subgraph: Subgraph) -> Model:
 
 
 def _op_at(model: Model, subgraph: int, index: int, path: str) -> Op:
-    hint = "litert-npu inspect MODEL --dump lists them."
+    hint = "Run litert-npu inspect MODEL --dump to list the subgraphs and ops."
     count = len(model.subgraphs)
     if subgraph >= count:
-        what = f"no subgraph {subgraph}: the model has {count}, from 0"
+        what = f"there is no subgraph {subgraph}: the model has {count} subgraphs, counted from 0"
         raise LiteRtError(Status.NOT_FOUND, what, path, hint)
     ops = model.subgraphs[subgraph].ops
     if index >= len(ops):
         where = f"subgraph {subgraph}" if subgraph else "the model's main subgraph"
-        what = f"no op {index}: {where} has {len(ops)}, from 0"
+        what = f"there is no op {index}: {where} has {len(ops)} ops, counted from 0"
         raise LiteRtError(Status.NOT_FOUND, what, path, hint)
     return ops[index]
 

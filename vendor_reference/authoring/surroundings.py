@@ -1,8 +1,8 @@
-"""Finds a kernel's accesses to memory outside its tensors, and reads of memory that the kernel has not written.
+"""Detects kernels that access memory outside their tensors, or that read memory that they have not written.
 
-The kernel runs again with other content in that memory. Every tensor has a guard on either side,
-and outputs hold known bytes before a run. On a CPU, local and private memory keep the bytes of
-earlier kernels; so a kernel that fills them runs first.
+The kernel under test runs again with other bytes in the surrounding memory; its results must not change. Each
+tensor has a guard region before and after it, and outputs are filled with known bytes before a run. On a CPU,
+local and private memory keep the bytes of earlier kernels; a first kernel therefore fills this memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vendor_reference.drivers.device_choice import choose_device, is_simulator
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _CONTENT, _GUARDS, _DEVICE = (0xA5, 0x5A), (0x3C, 0xC3), (0x69, 0x96)
-"""Bytes that fill three kinds of memory: tensors that a kernel writes, guards, and local and private memory."""
+"""Bytes that fill memory before a run: tensors that the kernel writes, guards, and local and private memory."""
 
 _FILL_KERNEL = """
 #define CELLS 8192
@@ -37,13 +37,11 @@ __kernel void fill_memory(__global const uint* value, __global volatile uint* ar
 """
 
 _RACE = (
-    "differs between two runs on equal inputs",
-    ("a race, or a read of memory that nothing has written"),
+    "differs between two runs with equal inputs",
+    ("the kernel has a race, or reads uninitialized memory"),
 )
 
-_OWN_CONTENT = (
-    'the kernel reads elements that it has not written ("zero": true begins an output with zeros)'
-)
+_OWN_CONTENT = 'the kernel reads elements that it has not written (with "zero": true, an output starts with zeros)'
 
 
 class Watched(NamedTuple):
@@ -69,18 +67,18 @@ class _Surrounding(NamedTuple):
 
 
 def find_faults(call: DeviceCall, tensors: Sequence[Watched], num_outputs: int) -> list[str]:
-    """Runs a call three times: with one content of the surrounding memory, with another, and with the first again.
+    """Runs a call three times; in the second run, the memory around its tensors has other bytes.
 
-    If the results differ, the call runs again for each part of that memory, with this part alone
-    changed, to find the part that matters.
+    If the results differ, the call runs once more for each part of the surrounding memory, with only this part
+    changed, to find the part on which the results depend.
 
     Args:
-      call: Call with its inputs set.
+      call: Call to run; its inputs must be set.
       tensors: All tensors that the call uses; the op's outputs come first.
       num_outputs: Number of the op's outputs.
 
     Returns:
-      A sentence for each fault.
+      One sentence for each fault of the kernel.
     """
     inputs = [(tensor, tensor.memory.content()) for tensor in tensors if not tensor.is_written]
     with _device_memory() as device_memory:
@@ -126,12 +124,13 @@ class _Runs:
             for index, (old, new, left) in enumerate(zip(first, results, unwritten, strict=True)):
                 if old.shape != new.shape:
                     found.append(
-                        f"the shape of output {index} {what}, {list(old.shape)} or {list(new.shape)}: {why}"
+                        f"the shape of output {index} {what}: it is {list(old.shape)} or "
+                        f"{list(new.shape)}, so {why}"
                     )
                 elif (differs := np.any(_bytes(old) != _bytes(new), axis=1) & ~left).any():
                     number = f"in {int(differs.sum())} of {old.size} elements"
                     place = _first_place(differs, old)
-                    found.append(f"output {index} {what}, {number}, the first at {place}: {why}")
+                    found.append(f"output {index} {what} {number}, the first at {place}, so {why}")
             return found
 
         found = differences(self._run(), _RACE)
@@ -159,7 +158,7 @@ class _Runs:
 
 def _surroundings(tensors: Sequence[Watched]) -> Iterator[_Surrounding]:
     for memory, name, is_written in tensors:
-        finding = f"depends on the bytes around {name}", "the kernel reads past that tensor"
+        finding = f"depends on the bytes around {name}", "the kernel reads outside this tensor"
         yield _Surrounding(memory.fill_guards, _GUARDS, finding)
         if is_written:
             what = f"depends on the old content of {name}"
@@ -189,7 +188,9 @@ def _device_memory() -> Iterator[Sequence[_Surrounding]]:
             call.run()
 
         what = "depends on the old content of local or private memory"
-        yield [_Surrounding(fill, _DEVICE, (what, "the kernel reads before it writes"))]
+        yield [
+            _Surrounding(fill, _DEVICE, (what, "the kernel reads this memory before it writes it"))
+        ]
 
 
 def _damages(tensors: Sequence[Watched]) -> Iterator[str]:

@@ -6,7 +6,7 @@ import os
 
 
 def include_folder() -> str:
-    """Returns the directory that contains `litert_npu/cpu_layer.h`."""
+    """Returns the include directory, which contains `litert_npu/cpu_layer.h`."""
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
 
 

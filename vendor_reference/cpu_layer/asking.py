@@ -1,4 +1,4 @@
-"""Calls libraries of CPU layers in a child process, where they may crash or hang."""
+"""Calls libraries of CPU layers in a child process, so that a crash or hang of a library does no harm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from litert.host.child import call_in_child
 from litert.model.atomic_file import temporary_file
 
 ASK_TIMEOUT_S = 60.0
-"""Time limit for all calls to a library; a good library needs milliseconds."""
+"""Time limit for all calls to a library, in seconds; a good library needs only milliseconds."""
 
 _CHILD = "vendor_reference.cpu_layer.library_worker"
 _HINT = (
@@ -22,11 +22,11 @@ _HINT = (
 
 
 def check_allowed(allow_native_assets: bool, where: str) -> None:
-    """Rejects machine code that may not run."""
+    """Raises an error if machine code is not allowed to run."""
     if not allow_native_assets:
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            "a shared object is machine code, which may not run here",
+            "a shared object is machine code, which is not allowed to run here",
             where,
             "If you trust the file, allow it with --allow_native_assets, here and where the "
             "model runs.",
@@ -40,13 +40,13 @@ def ask(
     where: str,
     request: Mapping[str, object],
 ) -> Iterator[JsonNode]:
-    """Calls a function of `library_worker` on a library with these bytes; yields the results.
+    """Calls a function of `library_worker` for the library whose bytes are `data`; yields the function's results.
 
-    `where` is the place in errors that come from outside the library.
+    `where` is the location in error messages for errors that occur outside the library.
 
     Raises:
-      LiteRtError: The error of the function; RUNTIME_FAILURE or TIMEOUT_EXPIRED, if the library
-        crashes or hangs.
+      LiteRtError: The error of the called function; RUNTIME_FAILURE or TIMEOUT_EXPIRED, if the library crashes or
+        hangs.
     """
     child = f"{_CHILD}:{function}"
     with temporary_file("library.so") as file:

@@ -1,4 +1,4 @@
-"""Chooses a CPU layer's implementation and configuration for an op: the one with the fewest reorders."""
+"""Chooses the implementation and configuration of a CPU layer with which an op needs the fewest reorders."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _REORDER, _CONVERT = 2, 1  # bytes that are read and written again, for each byt
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The choice for an op.
+    """The chosen implementation and configuration for an op.
 
     Attributes:
-      name: Name of the implementation.
-      config: Configuration with all layouts fixed.
-      reorders: Number of tensors whose order differs from the kernel's.
+      name: Name of the chosen implementation.
+      config: Chosen configuration, with all layouts fixed.
+      reorders: Number of tensors that must be reordered for the kernel.
     """
 
     implementation: int
@@ -45,18 +45,19 @@ def choose(
     incoming: Sequence[MemoryLayout | None] = (),
     patterns: Sequence[Sequence[int] | None] = (),
 ) -> Choice:
-    """Chooses an implementation that `init` accepts.
+    """Chooses an implementation and a configuration that the library's function `init` accepts.
 
     Args:
-      library: Library that has the op's layer type.
-      op: Op with its largest shapes.
-      incoming: Layouts of the inputs as they arrive; None, or an empty sequence, for row order.
-      patterns: Shapes of the op's inputs and outputs in the model, with -1 for run-time sizes;
-        empty if all shapes are fixed.
+      library: Library that contains the op's layer type.
+      op: Description of the op, with its largest shapes.
+      incoming: Layouts that the inputs have in memory; None for row-major order, and an empty sequence if all
+        inputs have row-major order.
+      patterns: Shapes of the op's inputs and outputs in the model, with -1 for sizes that are known only at run
+        time; empty if all shapes are fixed.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if the library can run none, with the library's message; or the same
-        errors as `CpuLayerLibrary`.
+      LiteRtError: UNSUPPORTED, with the library's message, if the library cannot run the op in any configuration.
+        The errors of `CpuLayerLibrary`.
     """
     asked = _Asked(op, incoming, patterns)
     refusals: list[str] = []
@@ -80,14 +81,16 @@ def choose(
         refusals += [f"{names[implementation]}: {reason}" for reason in reasons]
     said = "; ".join(dict.fromkeys(refusals))
     raise LiteRtError(
-        Status.UNSUPPORTED, f"{library} has no configuration for the op: {said}", f"op '{op.name}'"
+        Status.UNSUPPORTED,
+        f"{library} has no configuration that can run the op: {said}",
+        f"op '{op.name}'",
     )
 
 
 def alike_configurations(
     library: CpuLayerLibrary, op: CpuOp, config: CpuConfig
 ) -> Iterator[tuple[int, CpuConfig]]:
-    """Yields implementations with configurations that take an op's tensors in the same way as `config`."""
+    """Yields implementations and configurations that take the op's tensors in the same way as `config`."""
     layouts = [tensor.layout if tensor else None for tensor in config.tensors]
     for implementation in range(len(library.implementations(op))):
         for other in library.configurations(op, implementation):
@@ -212,8 +215,8 @@ class _Asked:
                 assert tensor.layout is not None
                 if tensor.layout.is_blocked:
                     raise ValueError(
-                        f"blocks ({tensor.layout}) of a tensor whose shape is known only at run "
-                        "time"
+                        f"the blocked layout {tensor.layout} does not fit a tensor whose shape is known only "
+                        "at run time"
                     )
                 can_be_batch = can_be_batch and tensor.layout.order[0] == 0
         if self._is_open and not can_be_batch:

@@ -1,4 +1,4 @@
-"""Writes `definitions.py`, which describes `litert_npu/cpu_layer.h` to cffi.
+"""Generates `definitions.py`, which contains the declarations of `litert_npu/cpu_layer.h` for cffi.
 
 python -m vendor_reference.cpu_layer.definitions_generator
 """
@@ -18,7 +18,7 @@ _FUNCTION_BODY = re.compile(r"^static inline (?:.*\}|.*\n(?:.*\n)*?\})$", re.M)
 
 
 def declarations() -> str:
-    """Returns the header for a C parser without a preprocessor, without the functions for libraries."""
+    """Returns the C header in a form for parsers without preprocessor, without the functions for libraries."""
     with open(HEADER, encoding="utf-8") as file:
         text = re.sub("//.*", "", file.read())
     names = re.findall(r"^#define (LITERT_NPU_\w+) (\d+)$", text, re.M)
@@ -30,7 +30,7 @@ def declarations() -> str:
 
 
 def generate(path: str) -> None:
-    """Writes the generated module to `path`."""
+    """Writes the generated Python module to `path`."""
     import cffi
 
     ffi = cffi.FFI()

@@ -1,4 +1,4 @@
-"""Reads from a shared object's first bytes what machine it is for, before any of it is loaded."""
+"""Checks from a shared object's first bytes whether it is for this machine, before the shared object is loaded."""
 
 from __future__ import annotations
 
@@ -19,23 +19,26 @@ _HINT = "Build a shared object for this machine: cc -shared -fPIC."
 
 
 def check_shared_object(data: memoryview, where: str) -> None:
-    """Rejects a file that this process cannot load.
+    """Raises an error if a file is not a shared object that this process can load.
 
-    Checks nothing if the process itself is not an ELF program.
+    Performs no check if the process itself is not an ELF program.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for another kind of file; UNSUPPORTED_RUNTIME_VERSION, for another machine.
+      LiteRtError: INVALID_ARGUMENT, if the file is not a shared object; UNSUPPORTED_RUNTIME_VERSION, if it is for
+        another machine.
     """
     own = _own_header()
     if own is None:
         return
     header = bytes(data[:_HEADER])
     if len(header) < _HEADER or header[:4] != b"\x7fELF":
-        raise LiteRtError(Status.INVALID_ARGUMENT, "not a shared object (ELF)", where, _HINT)
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, "the file is not a shared object (ELF)", where, _HINT
+        )
     if header[4:6] != own[4:6] or _machine(header) != _machine(own):
         raise LiteRtError(
             Status.UNSUPPORTED_RUNTIME_VERSION,
-            f"a shared object for {_describe(header)}, but this machine is {_describe(own)}",
+            f"the shared object is for {_describe(header)}, but this machine is {_describe(own)}",
             where,
             _HINT,
         )
@@ -43,13 +46,16 @@ def check_shared_object(data: memoryview, where: str) -> None:
     if kind != _SHARED_OBJECT:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            (f"an ELF file of type {kind}, not a shared object"),
+            (f"the file is not a shared object, but an ELF file of type {kind}"),
             where,
             _HINT,
         )
     if _is_cut(data):
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"a truncated shared object: {len(data)} bytes", where, _HINT
+            Status.INVALID_ARGUMENT,
+            f"the shared object is truncated to {len(data)} bytes",
+            where,
+            _HINT,
         )
 
 

@@ -1,7 +1,7 @@
-"""Loads libraries of CPU layers (`litert_npu/cpu_layer.h`), and checks their answers as far as possible.
+"""Loads libraries of CPU layers (`litert_npu/cpu_layer.h`), and checks the libraries' results as far as possible.
 
-A shared object is loaded from bytes: an asset has no path, and other users may be able to change
-its file.
+A shared object is loaded from bytes, not from a file: an asset has no path, and other users may be able to change
+a file.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ _TABLE = "LiteRtNpuCpuLayerLibrary"
 _OPTIONAL = ("set_log_callback", "get_output_shapes", "destroy", "release")
 _LEAST_SIZE: int = ffi.offsetof(_TABLE, "release")
 _MOST = 1 << 10  # limit of types, implementations and configurations: more are a mistake
-_HINT = "See litert_npu/cpu_layer.h; python -m vendor_reference.cpu_layer prints its folder."
+_HINT = "See litert_npu/cpu_layer.h; to print the header's folder, run python -m vendor_reference.cpu_layer."
 _LOAD_HINT = (
-    "The shared object must need no libraries except the system's, and must define all functions "
+    "The shared object may depend only on system libraries, and must define all other functions "
     "that it uses."
 )
 
 
 class CallStatus(IntEnum):
-    """Statuses that functions of a library return."""
+    """Statuses that the functions of a library of CPU layers return."""
 
     OK = 0
     ERROR = 1
@@ -68,10 +68,11 @@ _STATUSES = {
 
 
 class ConfigurationRefusedError(Exception):
-    """`init` asks for another configuration.
+    """Raised if the library's function `init` does not accept a configuration.
 
     Attributes:
-      proposed: Configuration that the library made from the given one; None if it changed nothing.
+      proposed: Configuration that the library proposes; None if the library has not changed the given
+        configuration.
     """
 
     def __init__(self, said: str, proposed: CpuConfig | None) -> None:
@@ -80,24 +81,24 @@ class ConfigurationRefusedError(Exception):
 
 
 class CpuLayerLibrary:
-    """A loaded library; `table` has its functions until it is closed."""
+    """A loaded library of CPU layers; `table` contains the library's functions until the library is closed."""
 
     def __init__(self, data: memoryview, where: str) -> None:
-        """Loads a shared object, and reads its table; `where` is the name of its file, for messages.
+        """Loads a shared object, and reads its function table; `where` is the file name for error messages.
 
         Raises:
-          LiteRtError: DYNAMIC_LOADING, if the load fails; NOT_FOUND, if the entry function is
-            missing; UNSUPPORTED_RUNTIME_VERSION, for another interface version; INVALID_ARGUMENT,
-            for another kind of file.
+          LiteRtError: DYNAMIC_LOADING, if the shared object cannot be loaded; NOT_FOUND, if the entry function is
+            missing; UNSUPPORTED_RUNTIME_VERSION, if the library has another interface version; INVALID_ARGUMENT,
+            if the file is not a shared object.
         """
         self._where = where
         self._loaded = _load_shared_object(data, where)
         self.open()
 
     def open(self) -> None:
-        """Reads the library's table.
+        """Reads the library's function table.
 
-        At its load, and when a closed library that stayed loaded is used again.
+        This happens when the library is loaded, and when a closed library that is still in memory is used again.
         """
         where = self._where
         try:
@@ -122,14 +123,14 @@ class CpuLayerLibrary:
 
     @property
     def has_release(self) -> bool:
-        """Returns whether the library can be closed; otherwise it stays loaded."""
+        """Returns whether the library can be closed; a library without `release` stays loaded."""
         has_function: bool = self.table.size > _LEAST_SIZE and bool(self.table.release)
         return has_function
 
     def close(self) -> None:
-        """Ends the library's kernels and frees its memory.
+        """Ends the library's kernels, and frees the library's memory.
 
-        Unloads it if possible, else it can be opened again.
+        The library is unloaded if possible; otherwise it can be opened again.
         """
         if self.table is None or not self.has_release:
             return
@@ -142,14 +143,14 @@ class CpuLayerLibrary:
 
     @property
     def is_loaded(self) -> bool:
-        """Returns whether the library is in memory: some libraries cannot be unloaded."""
+        """Returns whether the library is still in memory; some libraries cannot be unloaded."""
         return self._loaded.is_loaded
 
     def _silence(self) -> None:
         self.table.set_log_callback(ffi.NULL, ffi.NULL)
 
     def layer_types(self) -> Sequence[str]:
-        """Returns the types of the library's layers."""
+        """Returns the names of the layer types in the library."""
         count = self._count(self.table.get_num_layer_types(), "get_num_layer_types")
         if not count:
             raise self._lie("get_num_layer_types: none")
@@ -160,10 +161,10 @@ class CpuLayerLibrary:
     def output_shapes(
         self, op: CpuOp, known: Sequence[Sequence[int]]
     ) -> Sequence[tuple[int, ...]] | None:
-        """Returns the shapes of an op's outputs; None if the library leaves them to the model.
+        """Returns the shapes of an op's outputs; None if the library has no function for shapes.
 
         Args:
-          op: Op with the shapes of its inputs; the shapes of its outputs are ignored.
+          op: Op whose input shapes are used; the output shapes are ignored.
           known: Shapes of the outputs in the model, with -1 for unknown sizes.
         """
         if not self.table.get_output_shapes:
@@ -184,7 +185,7 @@ class CpuLayerLibrary:
         return shapes
 
     def implementations(self, op: CpuOp) -> Sequence[str]:
-        """Returns the names of an op's implementations, at least one."""
+        """Returns the names of the implementations for an op; there is at least one."""
         memory, message = OpMemory(op), MessageRoom()
         call = "get_num_implementations"
         with self._lock:
@@ -200,13 +201,15 @@ class CpuLayerLibrary:
             ]
 
     def configurations(self, op: CpuOp, implementation: int) -> Sequence[CpuConfig]:
-        """Returns the configurations of an implementation, in the library's order; at least one."""
+        """Returns the configurations of an implementation in the library's order; there is at least one."""
         memory, message = OpMemory(op), MessageRoom()
-        call = f"get_configuration of implementation {implementation}"
+        call = f"get_configuration for implementation {implementation}"
         with self._lock:
             count = self.table.get_num_configurations(memory.struct, implementation)
         if not self._count(count, "get_num_configurations"):
-            raise self._lie(f"get_num_configurations of implementation {implementation}: none")
+            raise self._lie(
+                f"get_num_configurations for implementation {implementation}: 0, expected at least 1"
+            )
         found = []
         for index in range(count):
             config = ConfigMemory(simplest_config(op))
@@ -229,11 +232,11 @@ class CpuLayerLibrary:
         inputs: Sequence[TensorPlace | None],
         outputs: Sequence[TensorPlace],
     ) -> Kernel:
-        """Makes a kernel; all layouts of `config` are fixed, and only the places of constants have data.
+        """Creates a kernel; all layouts of `config` must be fixed, and only constants have data.
 
         Raises:
-          ConfigurationRefusedError: The library asks for another configuration.
-          LiteRtError: The library's error, with its message.
+          ConfigurationRefusedError: The library does not accept the configuration.
+          LiteRtError: The library reports an error; the error contains the library's message.
         """
         memory, message, given = OpMemory(op), MessageRoom(), ConfigMemory(config)
         structs = place_tensors(op.inputs, config.inputs, inputs)
@@ -261,7 +264,7 @@ class CpuLayerLibrary:
         return kernel
 
     def check(self, status: int, call: str, message: MessageRoom, op: CpuOp) -> None:
-        """Raises the error of a function that failed for an op."""
+        """Raises an error if the status of a library function that was called for an op is not OK."""
         if status != CallStatus.OK:
             raise self._failure(call, status, message, op)
 
@@ -271,7 +274,7 @@ class CpuLayerLibrary:
             known = CallStatus(status)
         except ValueError:
             return self._lie(f"{call}: status {status}" + (f", {said}" if said else ""))
-        what = said or f"it gives no reason, only status {known.name}"
+        what = said or f"the library gives no reason, only status {known.name}"
         return LiteRtError(
             _STATUSES.get(known, Status.RUNTIME_FAILURE),
             f"{self}, {call}: {what}",
@@ -280,20 +283,20 @@ class CpuLayerLibrary:
 
     def _check_table(self, address: int | None) -> Any:
         if not address:
-            raise self._other_version(f"the library has no interface of version {_VERSION}")
+            raise self._other_version(f"the library does not have interface version {_VERSION}")
         table = ffi.cast(f"{_TABLE}*", address)
         if table.interface_version != _VERSION or table.size < _LEAST_SIZE:
             raise self._other_version(
                 f"the library's interface has version {table.interface_version} ({table.size} "
-                f"bytes), but this one is version {_VERSION} ({ffi.sizeof(_TABLE)} bytes)"
+                f"bytes), but version {_VERSION} ({ffi.sizeof(_TABLE)} bytes) is required"
             )
         for name, _ in ffi.typeof(_TABLE).fields[4:]:
             if name not in _OPTIONAL and not getattr(table, name):
-                raise self._lie(f"the library's table has no function '{name}'")
+                raise self._lie(f"the library's function table has no function '{name}'")
         return table
 
     def _other_version(self, what: str) -> LiteRtError:
-        hint = "Build the library with this version's litert_npu/cpu_layer.h."
+        hint = "Build the library with the litert_npu/cpu_layer.h of the installed version."
         return LiteRtError(Status.UNSUPPORTED_RUNTIME_VERSION, what, self._where, hint)
 
     def _text(self, value: Any, what: str) -> str:
@@ -312,7 +315,10 @@ class CpuLayerLibrary:
 
 
 class Kernel:
-    """A kernel that `init` made, for use by one thread at a time. The kernel ends with this object."""
+    """A kernel that the library's function `init` created; only one thread at a time may use it.
+
+    The kernel ends when this object is deleted.
+    """
 
     def __init__(
         self, library: CpuLayerLibrary, op: CpuOp, handle: Any, inputs: Any, outputs: Any
@@ -329,17 +335,20 @@ class Kernel:
             self._end.atexit = False  # the process ends anyway
 
     def end(self) -> None:
-        """Ends the kernel, before its library is closed."""
+        """Ends the kernel; must be called before the library is closed."""
         if self._end is not None:
             self._end()
 
     def set_shapes(self, op: CpuOp, config: CpuConfig) -> None:
-        """Sets the tensors' shapes, which may be smaller than in `init` if the configuration allows it."""
+        """Sets the tensors' shapes; with a dynamic batch, the shapes may be smaller than in `init`."""
         set_shapes(self._inputs, op.inputs, config.inputs)
         set_shapes(self._outputs, op.outputs, config.outputs)
 
     def execute(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
-        """Runs the kernel on addresses; 0 for an empty tensor, or an input that is left out."""
+        """Runs the kernel on tensors at the given addresses.
+
+        The address 0 stands for an empty tensor or an omitted input.
+        """
         for structs, addresses in ((self._inputs, inputs), (self._outputs, outputs)):
             for struct, address in zip(structs, addresses, strict=True):
                 struct.data = ffi.cast("void*", address)
@@ -414,7 +423,7 @@ def _load_from_folder(data: memoryview, where: str) -> _SharedObject:
         try:
             folder = stack.enter_context(temporary_folder())
         except OSError as error:
-            what = f"no folder to load the library from: {error}"
+            what = f"no folder could be created from which to load the library: {error}"
             raise LiteRtError(Status.FILE_IO, what, where) from error
         path = os.path.join(folder, "asset.so")
         try:

@@ -1,6 +1,6 @@
-"""The child process of a compilation with CPU layers.
+"""Code of the child process that calls a library of CPU layers for the compiler.
 
-Calls a library, which may crash or hang the process.
+The library may crash or hang this process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from vendor_reference.executable.cpu_op import CPU_CONFIG, CPU_OP, CpuOp, Memory
 
 
 def ask(request: Mapping[str, Any]) -> Iterator[object]:
-    """Loads a library, and chooses an implementation for each op.
+    """Loads a library of CPU layers, and chooses an implementation for each op.
 
     Args:
       request: `path`, `sha256` and `file_name` of the library; `op_name`, the op that the library
@@ -29,12 +29,12 @@ def ask(request: Mapping[str, Any]) -> Iterator[object]:
         `patterns`: for each op, the shapes of its `inputs` and `outputs` in the model.
 
     Yields:
-      `library`, `layer_types` and the `layer_type` of the ops; then for each op its
-      `implementation`, the implementation's `name`, the `config`, the number of `reorders`, and
-      whether the library has a function for shapes (`says_shapes`).
+      First `library`, `layer_types` and the `layer_type` of the ops. Then for each op: the index `implementation`,
+      the implementation's `name`, the `config`, the number of `reorders`, and whether the library has a function
+      for shapes (`says_shapes`).
 
     Raises:
-      LiteRtError: A library that cannot be loaded, or gives invalid answers, or cannot run an op.
+      LiteRtError: The library cannot be loaded, returns invalid values, or cannot run an op.
     """
     where = request["file_name"]
     with _loaded(request) as library:
@@ -61,17 +61,17 @@ def ask(request: Mapping[str, Any]) -> Iterator[object]:
 
 
 def ask_shapes(request: Mapping[str, Any]) -> Iterator[object]:
-    """Loads a library, and asks for the shapes of an op's outputs.
+    """Loads a library of CPU layers, and calls its function for the shapes of an op's outputs.
 
     Args:
       request: `path`, `sha256`, `file_name` and `op_name` in the form that `ask` takes; the `op`,
         and the shapes of its `outputs` in the model.
 
     Yields:
-      The shapes, or null if the library leaves them to the model.
+      The shapes of the outputs; null if the library has no function for shapes.
 
     Raises:
-      LiteRtError: The same errors as `ask`.
+      LiteRtError: The same errors as the function `ask` raises.
     """
     with _loaded(request) as library:
         op = _op(request["op"], _layer_type(library, request), request["file_name"])
@@ -79,16 +79,16 @@ def ask_shapes(request: Mapping[str, Any]) -> Iterator[object]:
 
 
 def ask_types(request: Mapping[str, Any]) -> Iterator[object]:
-    """Loads a library, and asks for the types of its layers.
+    """Loads a library of CPU layers, and calls its function for the layer types.
 
     Args:
       request: `path`, `sha256` and `file_name` in the form that `ask` takes.
 
     Yields:
-      A list of the layer types.
+      A list of the library's layer types.
 
     Raises:
-      LiteRtError: The same errors as `ask`.
+      LiteRtError: The same errors as the function `ask` raises.
     """
     with _loaded(request) as library:
         yield list(library.layer_types())
@@ -111,9 +111,9 @@ def _layer_type(library: CpuLayerLibrary, request: Mapping[str, Any]) -> str:
     if layer_type not in types:
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"the library has no layer '{layer_type}', only {', '.join(types)}",
+            f"the library has no layer type '{layer_type}', only {', '.join(types)}",
             request["file_name"],
-            "If a library has several layers, name one of them like the op.",
+            "If a library has several layer types, one of them must have the op's name.",
         )
     return layer_type
 
@@ -130,7 +130,7 @@ def _read(path: str, sha256: str, where: str) -> bytes:
     except OSError as error:
         raise file_error(error, "cannot read", where) from error
     if hashlib.sha256(data).hexdigest() != sha256:
-        raise LiteRtError(Status.FILE_IO, "the file has changed since it was read", where)
+        raise LiteRtError(Status.FILE_IO, "the library's file has changed since it was read", where)
     return data
 
 
@@ -146,7 +146,7 @@ def _choose(
         if any(k not in (-1, d) for k, d in zip(known, shape, strict=True)):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{library}: output {index} has shape {list(shape)}, but the model says "
+                f"{library}: output {index} has shape {list(shape)}, but in the model it has "
                 f"{list(known)}",
                 f"{where}, op '{op.name}'",
             )

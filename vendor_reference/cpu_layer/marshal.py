@@ -1,6 +1,6 @@
-"""Converts ops, configurations and tensors to C structs and back.
+"""Converts ops, configurations and tensors to the C structs of `litert_npu/cpu_layer.h`, and back.
 
-Python objects own the memory of their structs.
+Python objects own the memory of the C structs.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _ALIGNMENT = 16
 _INT, _FLOAT, _TEXT = range(3)  # kLiteRtNpuOptionInt and so on
 
 _Values = Mapping[str, Any]
-"""A struct's fields in the form that cffi takes; missing fields are 0, or stay as they are."""
+"""Fields of a C struct in the form that cffi accepts; missing fields are 0, or stay unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class TensorPlace:
-    """The place of a tensor's elements: `strides` and `offset` as in `CpuPlace`.
+    """The memory of a tensor's elements.
 
-    `data` is an address, or 0.
+    `data` is the address or 0, and `strides` and `offset` are the same as in `CpuPlace`.
     """
 
     strides: Sequence[int] = ()
@@ -44,24 +44,24 @@ class TensorPlace:
 
 
 class MessageRoom:
-    """Memory for a library's message about a failure."""
+    """Memory into which a library writes a message about a failure."""
 
     def __init__(self) -> None:
         self._text = ffi.new("char[]", _MESSAGE_SIZE)
         self.struct = ffi.new("LiteRtNpuMessage*", (self._text, _MESSAGE_SIZE))
 
     def take(self) -> str:
-        """Returns the message and clears it; "" if there is none."""
+        """Returns and clears the library's message; "" if there is no message."""
         said: str = ffi.string(self._text).decode("utf-8", "replace").strip()
         self._text[0] = b"\0"
         return said
 
 
 class OpMemory:
-    """An op as `LiteRtNpuOp`.
+    """An op as a C struct `LiteRtNpuOp`, and the memory to which it refers.
 
     Attributes:
-      struct: The C struct, which is valid while this object lives.
+      struct: The C struct, which is valid as long as this object exists.
     """
 
     def __init__(self, op: CpuOp) -> None:
@@ -135,7 +135,7 @@ class OpMemory:
 
 
 class ConfigMemory:
-    """A configuration as `LiteRtNpuConfig`, which a library may change."""
+    """A configuration as a C struct `LiteRtNpuConfig`, which a library may change."""
 
     def __init__(self, config: CpuConfig) -> None:
         c_type = "LiteRtNpuTensorConfig[]"
@@ -146,10 +146,10 @@ class ConfigMemory:
         )
 
     def read(self, op: CpuOp) -> CpuConfig:
-        """Returns the present configuration.
+        """Returns the configuration that the C struct currently contains.
 
         Raises:
-          ValueError: The configuration cannot belong to this op; the text says why.
+          ValueError: The configuration does not fit the op; the exception's text gives the reason.
         """
         inputs = [
             None if operand is None else _read_config(struct, operand, f"input {i}", 0)
@@ -163,7 +163,7 @@ class ConfigMemory:
 
 
 def simplest_config(op: CpuOp) -> CpuConfig:
-    """Returns the configuration that a struct holds before a library fills it in."""
+    """Returns the configuration with which a C struct is initialized before a library sets its fields."""
 
     def simplest(operand: CpuOperand) -> TensorConfig:
         tensor_type = operand.tensor_type
@@ -177,7 +177,7 @@ def simplest_config(op: CpuOp) -> CpuConfig:
 
 
 def type_values(tensor_type: RankedTensorType) -> _Values:
-    """Returns the fields of a `LiteRtNpuTensorType`."""
+    """Returns the fields of a C struct `LiteRtNpuTensorType`."""
     shape = list(tensor_type.shape)
     return {"element_type": tensor_type.element_type, "rank": len(shape), "dims": shape}
 
@@ -187,9 +187,9 @@ def place_tensors(
     configs: Sequence[TensorConfig | None],
     places: Sequence[TensorPlace | None],
 ) -> Any:
-    """Returns `LiteRtNpuTensor` structs; structs of tensors that are left out stay zero.
+    """Returns `LiteRtNpuTensor` structs for tensors; the structs of omitted tensors contain zeros.
 
-    A tensor without strides has no gaps between its elements.
+    A tensor without strides is dense.
     """
     structs = ffi.new("LiteRtNpuTensor[]", len(operands))
     set_shapes(structs, operands, configs)
@@ -206,7 +206,7 @@ def place_tensors(
 def set_shapes(
     structs: Any, operands: Sequence[CpuOperand | None], configs: Sequence[TensorConfig | None]
 ) -> None:
-    """Sets types and shapes of `LiteRtNpuTensor` structs; their strides stay."""
+    """Sets the types and shapes in `LiteRtNpuTensor` structs; the strides stay unchanged."""
     for struct, operand, config in zip(structs, operands, configs, strict=True):
         if operand is not None and config is not None:
             assert config.layout is not None  # the layout is fixed
@@ -235,15 +235,15 @@ def _read_config(struct: Any, operand: CpuOperand, which: str, num_inputs: int) 
     try:
         element_type = ElementType(struct.element_type) or own.element_type
     except ValueError:
-        raise ValueError(f"{which} of element type {struct.element_type}") from None
+        raise ValueError(f"{which} cannot have element type {struct.element_type}") from None
     if not element_type.bits or element_type.bits % 8:
-        raise ValueError(f"{which} of element type {element_type.name}")
+        raise ValueError(f"{which} cannot have element type {element_type.name}")
     if not -1 <= struct.in_place < num_inputs:
-        raise ValueError(f"{which} in place of input {struct.in_place}")
+        raise ValueError(f"{which} cannot use the memory of input {struct.in_place}")
     rank = struct.layout.rank
     layout: MemoryLayout | None = None
     if not 0 <= rank <= MAX_RANK:
-        raise ValueError(f"{which} in memory of {rank} dimensions")
+        raise ValueError(f"{which} cannot have a memory layout of {rank} dimensions")
     if rank or not own.shape:
         layout = MemoryLayout(
             tuple(struct.layout.order[0:rank]), tuple(struct.layout.block[0:rank])

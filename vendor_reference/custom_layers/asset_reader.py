@@ -1,4 +1,4 @@
-"""Reads assets into custom layers: each kind of asset has its own reader, found by the file's suffix."""
+"""Reads assets into custom layers; the file's suffix selects the reader for this kind of asset."""
 
 from __future__ import annotations
 
@@ -16,51 +16,53 @@ from vendor_reference.custom_layers.custom_layer import CustomLayer
 
 
 class AssetReader(ABC):
-    """A reader of one kind of asset; each module in `readers/` declares one as `READER`.
+    """A reader of one kind of asset; each module in `readers/` declares its reader as `READER`.
 
     Attributes:
-      suffix: Suffix of the files to read, in lower case: `.cl`.
+      suffix: Suffix of the files that the reader reads, in lower case, such as `.cl`.
     """
 
     suffix: str
 
     @abstractmethod
     def read(self, op_name: str, files: AssetFiles, data: memoryview) -> CustomLayer:
-        """Makes a layer from an asset.
+        """Creates a layer from an asset.
 
         Args:
           op_name: Name of the ops that the user assigned the asset to.
-          files: The asset's folder, for the files that the asset names.
+          files: Access to the asset's folder, from which the reader reads the files that the asset names.
           data: Bytes of the asset.
 
         Raises:
-          LiteRtError: The asset cannot be read; the message names file and element.
+          LiteRtError: The asset cannot be read; the message names the file and the element.
         """
 
 
 class DescriptionReader(AssetReader):
-    """A reader of a kind of asset that names its layers, so that it can serve any model.
+    """A reader of a kind of asset that names its layers, so that the same asset can serve any model.
 
     Attributes:
-      runs_to_tell: Whether the reader must run the asset's machine code to learn the names.
+      runs_to_tell: Whether the reader must run the asset's machine code to get the layer names.
     """
 
     runs_to_tell = False
 
     @abstractmethod
     def layer_names(self, files: AssetFiles, data: memoryview) -> Sequence[str]:
-        """Lists the names of the layers in an asset, each once.
+        """Lists the names of the layers in an asset, without duplicates.
 
         Raises:
-          LiteRtError: The asset cannot be read; the message names file and element.
+          LiteRtError: The asset cannot be read; the message names the file and the element.
         """
 
 
 def read_layer(op_name: str, path: str, data: memoryview, asset_root: str = "") -> CustomLayer:
-    """Reads the layer that an asset describes for ops of a name; its files lie in its folder or in `asset_root`.
+    """Reads the layer that an asset describes for the ops named `op_name`.
+
+    The files that the asset names lie in the asset's folder or in `asset_root`.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, if no reader supports the kind of asset; or the error of the reader.
+      LiteRtError: INVALID_TOOL_CONFIG, if no reader supports this kind of asset; or the reader's error.
     """
     reader = find_reader(path)
     if reader is None:
@@ -76,12 +78,12 @@ def read_layer(op_name: str, path: str, data: memoryview, asset_root: str = "") 
 
 
 def find_reader(path: str) -> AssetReader | None:
-    """Finds the reader for a file by its suffix."""
+    """Finds the asset reader for a file by the file's suffix."""
     return _readers().get(os.path.splitext(path)[1].lower())
 
 
 def no_layer_named(op_name: str, names: Sequence[str], where: str) -> LiteRtError:
-    """Makes the error for a file of several layers that lacks the wanted layer."""
+    """Creates the error for an asset with several layers that does not contain the wanted layer."""
     return LiteRtError(
         Status.NOT_FOUND,
         f"none of its {len(names)} layers is named '{op_name}'",
@@ -91,7 +93,7 @@ def no_layer_named(op_name: str, names: Sequence[str], where: str) -> LiteRtErro
 
 
 def description_suffixes() -> Sequence[str]:
-    """Lists the suffixes of files that name their layers."""
+    """Lists the suffixes of the asset files that name their layers."""
     return sorted(s for s, reader in _readers().items() if isinstance(reader, DescriptionReader))
 
 

@@ -15,16 +15,16 @@ CL_TYPES: Mapping[ElementType, str] = {
     _E.INT16: "short", _E.UINT16: "ushort", _E.INT32: "int", _E.UINT32: "uint",
     _E.INT64: "long", _E.UINT64: "ulong",
 }  # fmt: skip
-"""The C type of each element type that kernels can read."""
+"""The OpenCL C type of each tensor element type that kernels can read."""
 
 STRUCT_FORMATS: Mapping[ElementType, str] = {
     _E.FLOAT32: "f", _E.FLOAT64: "d", _E.INT8: "b", _E.UINT8: "B", _E.INT16: "h",
     _E.UINT16: "H", _E.INT32: "i", _E.UINT32: "I", _E.INT64: "q", _E.UINT64: "Q",
 }  # fmt: skip
-"""Types of a description's numbers (scalars, constants), in the notation of `struct`."""
+"""Format character of Python's `struct` for each element type that numbers in a layer description can have."""
 
 NUMBER_TYPES: Mapping[str, ElementType] = {t.name.lower(): t for t in STRUCT_FORMATS}
-"""The same types by the names that descriptions use: `float32`."""
+"""Element types that numbers in a layer description can have, by the names that descriptions use: `float32`."""
 
 FIELD_TYPES: Mapping[str, ElementType] = {t.name.lower(): t for t in RAW_TYPES}
-"""Types of a C struct's fields, by the names that descriptions use."""
+"""Element types that fields of a C struct can have, by the names that layer descriptions use."""

@@ -1,8 +1,9 @@
-"""An asset and its companion files, which are read only from the asset's folder or from a root folder.
+"""Reads an asset and its companion files; companion files must lie in the asset's folder or in a root folder.
 
-Without a root, all paths are relative to the asset's folder. If the asset lies in a given root, files are still
-looked up beside the file that names them, `..` may lead to other folders of the root, and all paths are relative
-to the root. Companions have these paths as names, which tell nothing about the machine.
+Without a root folder, all paths are relative to the asset's folder. If the asset lies in a given root folder, all
+paths are relative to the root. A file is still looked up in the folder of the file that names it, and `..` may
+lead to other folders of the root. Companion files are stored under these relative paths, which contain no folder
+names of the compiling machine.
 """
 
 from __future__ import annotations
@@ -19,20 +20,23 @@ from vendor_reference.custom_layers.custom_layer import LayerFile
 from vendor_reference.custom_layers.kernel_source import decode_source, includes
 
 _MOST_BYTES = 64 << 20
-_HINT = "Put the file in the asset's folder or below it, or name a common folder with --asset_root."
+_HINT = (
+    "Put the file into the asset's folder or one of its subfolders, or specify a common folder with "
+    "--asset_root."
+)
 
 
 class AssetFiles:
-    """Reads files beside an asset, each once; all paths are relative to the folder `root`."""
+    """Reads an asset's companion files, each only once; all paths are relative to the folder `root`."""
 
     def __init__(self, path: str, root: str = "") -> None:
-        """Takes the folder of the asset's real path: a link to an asset finds the companions of its target.
+        """Determines the folder in which companion files may lie.
 
-        Files that the asset names may lie in the root; without a root, or for an asset outside the root, only in
-        that folder.
+        This folder is `root` if the asset lies there, otherwise the asset's own folder. If `path` is a symbolic
+        link, the companion files of the link's target are used.
 
         Raises:
-          LiteRtError: NOT_FOUND, if the root is not a folder.
+          LiteRtError: NOT_FOUND, if `root` is not a folder.
         """
         self.path = path
         self.root = folder = os.path.dirname(os.path.realpath(path))
@@ -48,21 +52,22 @@ class AssetFiles:
 
     @property
     def file_name(self) -> str:
-        """File name of the asset in its folder."""
+        """File name of the asset, without its folder."""
         return os.path.basename(self.path)
 
     def asset(self, data: memoryview) -> LayerFile:
-        """Makes the asset itself one of the layer's files."""
+        """Returns the asset itself as one of the layer's files."""
         path = posixpath.join(self._folder, self.file_name)
         file = LayerFile(path, bytes(data), is_asset=True)
         self._files[file.path] = file
         return file
 
     def read(self, name: str, named_in: str) -> LayerFile:
-        """Reads the file of a name beside the asset.
+        """Reads the companion file with the given name.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if the file lies outside the folder; NOT_FOUND or FILE_IO.
+          LiteRtError: INVALID_ARGUMENT, if the file lies outside the allowed folder; NOT_FOUND or FILE_IO, if it
+            cannot be read.
         """
         relative = self._normalize(name, self._folder, named_in)
         file = self._find(relative, named_in)
@@ -76,9 +81,11 @@ class AssetFiles:
         return file
 
     def headers(self, files: Sequence[LayerFile]) -> Sequence[LayerFile]:
-        """Lists the files that the given files include, directly or not, each once; an included file comes first.
+        """Lists all files that the given files include, directly or indirectly.
 
-        The build decides whether an `#include` of a missing file is an error.
+        An included file precedes its includers.
+
+        A missing included file is not an error here; it may be an error when the program is built.
         """
         ordered: dict[str, LayerFile] = {}
         seen = {file.path for file in files}
@@ -132,9 +139,9 @@ class AssetFiles:
         if os.path.commonpath((self.root, path)) != self.root:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"'{relative}' is a link that leads out of the asset's folder, to {path}",
+                f"'{relative}' is a link to a file outside the asset's folder: {path}",
                 f"{self.path}, {named_in}",
-                "Copy the file into the folder.",
+                "Copy the file into the asset's folder.",
             )
         self._files[relative] = LayerFile(relative, _read(path))
         return self._files[relative]
@@ -146,5 +153,7 @@ class AssetFiles:
 def _read(path: str) -> bytes:
     data = read_input(path, _MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
-        raise LiteRtError(Status.INVALID_ARGUMENT, f"more than {_MOST_BYTES} bytes of source", path)
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, f"the source file is larger than {_MOST_BYTES} bytes", path
+        )
     return data

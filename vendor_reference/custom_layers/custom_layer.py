@@ -1,4 +1,4 @@
-"""A custom op's implementation, read from its asset: a kernel and its bindings to the op."""
+"""The implementation of a custom op, read from an asset: a kernel, and the binding of its arguments to the op."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class LayerFile:
     """A file of a layer.
 
     Attributes:
-      path: Path relative to the asset's folder, with `/`.
-      data: Bytes of the file; empty if a binary layer leaves the file out.
-      is_asset: Whether the file lies in the asset itself rather than in a companion.
-      sha256: SHA-256 of the bytes, in hex, if they are left out.
-      packed_in: The asset in which the file is packed.
-      sizes: If the bytes are left out, built-in defines that the code for all shapes takes as arguments; None if
-        there is only code for fixed shapes.
+      path: Path relative to the asset's folder, with `/` as separator.
+      data: Bytes of the file; empty if a binary layer omits the file.
+      is_asset: Whether the file is stored in the asset itself rather than in a companion file.
+      sha256: SHA-256 of the file's bytes, in hex, if a binary layer omits the bytes.
+      packed_in: Bytes of the asset that contains the file; None if the file is not packed in an asset.
+      sizes: Built-in size defines that the layer's machine code for all shapes takes as arguments, if the file's
+        bytes are omitted; None if there is only machine code for fixed shapes.
     """
 
     path: str
@@ -40,27 +40,29 @@ class LayerFile:
 
     @property
     def asset_data(self) -> bytes:
-        """The bytes to embed: the file's own, or those of the asset in which it is packed."""
+        """The bytes to embed in a compiled file: the file's own bytes, or the asset that contains the file."""
         return self.data if self.packed_in is None else self.packed_in
 
 
 class LayerType(str, Enum):
-    """The kind of task that a layer becomes on the VPUIP level."""
+    """The kind of task that a layer becomes on the VPUIP level of the compiler."""
 
     OCL = "OCL"
-    """An OpenCL kernel."""
+    """The layer is an OpenCL kernel."""
     CPP = "CPP"
-    """A function in a shared object."""
+    """The layer is a function in a shared object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Define:
-    """A `#define name value` in front of the sources.
+    """A `#define name value` that precedes the kernel's source code.
 
     Attributes:
-      name: The name with all text in front of the value: `N`, `F(x)`, `N 42`.
-      type: `int`, `float`, `int[]`, `float[]`, or "" to keep the value unchanged.
-      is_plain: Whether the type only determines how an array is written, without conversion and checks.
+      name: The text between `#define` and the value, such as `N`, `F(x)` or `N 42`.
+      type: Type to which the define's value is converted: `int`, `float`, `int[]` or `float[]`; "" leaves the
+        value unchanged.
+      is_plain: Whether the type only determines how an array's value is written; the value is then neither
+        converted nor checked.
     """
 
     name: str
@@ -73,8 +75,9 @@ class Define:
 class ShapeKernel:
     """An additional kernel that computes the shapes of outputs.
 
-    It runs as one work item before the layer's kernel. Its arguments are pointers to `uint` in global memory: the
-    shapes of the op's inputs, then of its outputs, which it writes.
+    The shape kernel runs as one work item before the layer's kernel. Its arguments are pointers to `uint` in
+    global memory: first the shapes of the op's inputs, then the shapes of its outputs, which the shape kernel
+    writes.
     """
 
     entry: str
@@ -83,22 +86,24 @@ class ShapeKernel:
 
 @dataclass(frozen=True, slots=True)
 class CustomLayer:
-    """A kernel for an op.
+    """A kernel that implements an op.
 
     Attributes:
       op_name: Name of the ops that the layer implements: a custom code or a builtin operator.
-      kernel: The kernel of the description, still without files, defines and the op's own values.
+      kernel: The kernel as the layer's description specifies it, without source files, defines and values of a
+        specific op.
       sources: Source files of the program, in order.
       headers: Files that the sources include.
-      defines: Defines in front of the sources, after the built-in defines.
-      defines_options: Whether each option is also a define, `PARAM_<key>`.
-      defines_quantization: Whether scale and zero point of each quantized tensor are defines, such as
+      defines: Defines of the layer, which follow the built-in defines and precede the sources.
+      defines_options: Whether each option of the op is also a define `PARAM_<key>`.
+      defines_quantization: Whether the scale and zero point of each quantized tensor are defines, such as
         `INPUT0_SCALE`.
-      type: Kind of task that runs the layer.
-      output_shapes: How to compute each output's shape if it is dynamic; formulas use B, F, Y, X of input 0 unless
-        they name another tensor. None if not given.
-      shape_kernel: Kernel that computes the shapes of all outputs instead; None if there is none.
-      notes: Sentences for the report about ambiguous or ignored parts of the description.
+      type: Kind of the task that runs the layer.
+      output_shapes: How to compute the shape of each output with a dynamic shape; B, F, Y and X in formulas are
+        sizes of input 0, unless the formulas name another tensor. None if the description has no output shapes.
+      shape_kernel: Kernel that computes the shapes of all outputs in place of `output_shapes`; None if there is no
+        such kernel.
+      notes: Notes for the report about ambiguous or ignored parts of the description, as sentences.
     """
 
     op_name: str
@@ -115,19 +120,19 @@ class CustomLayer:
 
     @property
     def file_name(self) -> str:
-        """Name of the asset, for messages."""
+        """File name of the asset, for messages."""
         return self.kernel.where
 
     def files(self) -> Sequence[LayerFile]:
-        """Lists sources, headers and the shape kernel's sources; a file may occur several times."""
+        """Lists the layer's sources, headers and shape kernel sources; a file may occur several times."""
         more = self.shape_kernel.sources if self.shape_kernel else ()
         return (*self.sources, *self.headers, *more)
 
     @property
     def is_native(self) -> bool:
-        """Whether the layer is only machine code, which runs only if that is allowed."""
+        """Whether the layer consists of machine code alone, which runs only if the user allows machine code."""
         return self.type is LayerType.CPP or any(file.sha256 for file in self.files())
 
     def asset_name(self, file: LayerFile) -> str:
-        """Returns the name of a file of this layer in `register_asset`."""
+        """Returns the asset name under which a file of this layer is registered on the device."""
         return self.op_name if file.is_asset else f"{self.op_name}/{file.path}"

@@ -1,7 +1,7 @@
-"""Reads OpenCL C text without a compiler: its tokens, its kernels and their parameters, and its includes.
+"""Reads OpenCL C source code without a compiler: finds its tokens, kernels, kernel parameters and includes.
 
-This is a scan, not a preprocessor: both branches of an `#if` count, and macros from build options are unknown. The
-  build decides in the end (`compiler/kernel_check.py`).
+The scan does not preprocess the source code: it reads both branches of an `#if`, and does not know macros from
+build options. The final check is the build of the kernel (`compiler/kernel_check.py`).
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 class Token(NamedTuple):
-    """A name, a number or an operator.
+    """A token of OpenCL C: a name, a number or an operator.
 
     Attributes:
-      line: Line in the text, from 1; for a token from a macro, the line of the macro's use.
+      line: Line number in the source code, from 1; for a token from a macro, the line where the macro is used.
     """
 
     text: str
@@ -69,38 +69,42 @@ def decode_source(data: bytes | memoryview, where: str) -> str:
     """Decodes an OpenCL C file for scanning; comments may contain bytes that are not UTF-8.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the file contains zero bytes.
+      LiteRtError: INVALID_ARGUMENT, if the OpenCL C file contains a zero byte.
     """
     text = str(data, "utf-8-sig", "replace")
     if "\0" in text:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"a zero byte at {text.index(chr(0))}: not OpenCL C",
+            f"the file is not OpenCL C: it has a zero byte at {text.index(chr(0))}",
             where,
-            "A .cl file is source text; a compiled kernel has another suffix.",
+            "A .cl file must contain source code; compiled kernels have another suffix.",
         )
     return text
 
 
 def includes(text: str) -> Sequence[str]:
-    """Lists the names in `#include "..."`, in order, without `<...>` and names made by macros."""
+    """Lists the file names in `#include "..."` directives, in order.
+
+    Ignores `#include <...>` and names from macros.
+    """
     lines = (line.replace(_JOINED, "") for _, line in _lines(text, keep_text=True))
     found = (match[1] for match in map(_INCLUDE.match, lines) if match)
     return list(dict.fromkeys(found))
 
 
 def without_comments(text: str) -> str:
-    """Replaces each comment by a blank, and empties strings."""
+    """Replaces each comment in source code by a blank, and each string literal by an empty string."""
     return "\n".join(line.replace(_JOINED, "") for _, line in _lines(text))
 
 
 def define_line(text: str) -> str:
-    """Prepares a text as a macro's body: comments become blanks, and a backslash at the end is removed.
+    """Prepares a text for use as a macro's body: replaces comments by blanks, and removes a backslash at the end.
 
-    Otherwise a comment could hide the text after it, and a backslash would join the next line.
+    Without these changes, a comment could hide the code after the macro, and a backslash would append the next
+    line.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, with the reason, if a `#define` cannot hold the text.
+      LiteRtError: INVALID_ARGUMENT, with the reason, if the text cannot be the body of a `#define`.
     """
     line = _COMMENT_OR_TEXT.sub(lambda part: part[0] if part[0][0] in "\"'" else " ", text)
     if line.rstrip().endswith("\\"):
@@ -108,22 +112,22 @@ def define_line(text: str) -> str:
     reason = ""
     last = [part for part in _COMMENT_OR_TEXT.findall(text) if part.startswith("/*")][-1:]
     if last and not re.fullmatch(r"/\*.*\*/", last[0], re.DOTALL):
-        reason = "a comment has no end '*/'"
+        reason = "a comment does not end with '*/'"
     elif not line.isprintable():
-        reason = f"it has {next(c for c in line if not c.isprintable())!a}"
+        reason = f"it contains {next(c for c in line if not c.isprintable())!a}"
     elif found := re.search("[\"']", _COMMENT_OR_TEXT.sub("", line)):
         reason = f"{found[0]} has no matching quote"
     if reason:
-        shown = f"the text {text[:40]!r}, which a #define cannot hold: {reason}"
+        shown = f"the text {text[:40]!r}, which a #define cannot contain: {reason}"
         raise LiteRtError(Status.INVALID_ARGUMENT, shown)
     return line
 
 
 def kernel_tokens(texts: Sequence[str]) -> Sequence[Token]:
-    """Lists the tokens of texts, with macros expanded and without directives.
+    """Lists the tokens of source files, with macros expanded and without preprocessor directives.
 
     Args:
-      texts: Texts of the files, included files first, since their macros count in all later texts.
+      texts: Texts of the source files; included files come first, since their macros apply to all later texts.
     """
     scan = _Scan()
     for text in texts:
@@ -132,13 +136,13 @@ def kernel_tokens(texts: Sequence[str]) -> Sequence[Token]:
 
 
 def kernel_names(texts: Sequence[str]) -> Sequence[str]:
-    """Lists the names of the kernels that source texts define, in order and without duplicates."""
+    """Lists the names of the kernels that the source code defines, in order and without duplicates."""
     tokens = kernel_tokens(texts)
     return list(dict.fromkeys(tokens[index].text for index in find_kernels(tokens)))
 
 
 def find_kernels(tokens: Sequence[Token]) -> Iterator[int]:
-    """Yields the token index of each declared or defined kernel's name, before its parenthesis."""
+    """Yields, for each declared or defined kernel, the index of the token that is the kernel's name."""
     for index, token in enumerate(tokens):
         if token.text in _KEYWORDS:
             name = _declared_name(tokens, index + 1)
@@ -147,14 +151,17 @@ def find_kernels(tokens: Sequence[Token]) -> Iterator[int]:
 
 
 def choose_kernel(op_name: str, names: Sequence[str]) -> str | None:
-    """Chooses the kernel for an op: the kernel of its name, otherwise the only kernel; None if neither exists."""
+    """Chooses the kernel for an op: the kernel with the op's name, or else the only kernel.
+
+    Returns None if neither kernel exists.
+    """
     if op_name in names:
         return op_name
     return names[0] if len(names) == 1 else None
 
 
 def find_closing(tokens: Sequence[Token], index: int) -> int:
-    """Finds the closing bracket for the bracket at `index`; the end if there is none."""
+    """Returns the index of the closing bracket for the bracket at `index`; `len(tokens)` if there is none."""
     opening, depth = tokens[index].text, 0
     closing = _CLOSING[opening]
     for at in range(index, len(tokens)):
@@ -280,8 +287,9 @@ class Parameter(NamedTuple):
     """A parameter of a kernel.
 
     Attributes:
-      type: The type, such as `half*`; "" if the text does not tell it, for example after an `#if`.
-      name: "" likewise.
+      type: Type of the parameter, such as `half*`; "" if the source code leaves the type open, for example after
+        an `#if`.
+      name: Name of the parameter; "" if the source code leaves the name open.
     """
 
     type: str
@@ -289,17 +297,19 @@ class Parameter(NamedTuple):
 
 
 def parameters_in_text(given: str, texts: Sequence[str], kernel: str) -> Sequence[Parameter] | None:
-    """Finds the parameters that a kernel declares.
+    """Finds the declared parameters of a kernel in the source code.
 
     A macro with several definitions is not expanded.
 
     Args:
-      given: Text that the compiler gets before the texts; its macros override the texts' macros.
-      texts: Texts of the files, included files first.
+      given: Text that the compiler reads before the source files; its macros override the macros of the source
+        files.
+      texts: Texts of the source files; included files come first.
       kernel: Name of the kernel.
 
     Returns:
-      None, if there is no such kernel, or several with different numbers of parameters.
+      The kernel's parameters; None, if the kernel does not exist, or has declarations with different numbers of
+      parameters.
     """
     before = _Scan()
     _read(given, before)
@@ -328,7 +338,7 @@ def _only(texts: Collection[str]) -> str:
 
 
 def struct_names(text: str) -> Collection[str]:
-    """Lists the names that `typedef` gives only to structs and unions, in all branches of an `#if`."""
+    """Lists the names that each `typedef` of the source code gives to a struct or union, in all `#if` branches."""
     tokens = kernel_tokens([text])
     names, others = {"struct", "union"}, {"struct", "union"}
     for index, token in enumerate(tokens):

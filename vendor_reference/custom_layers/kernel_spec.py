@@ -1,9 +1,9 @@
-"""A kernel's specification: its arguments, its text, and how it is launched.
+"""A kernel's specification: its arguments, its source code, and its launch parameters.
 
-A description (`custom_layer.py`) has one specification for all ops of a name, and names the sources of each op's
-own values. The compiler's frontend fills in these values; the library makes specifications of builtin ops without
-a description. The specification is an attribute of the op on all levels, and becomes a kernel task when layouts
-and shapes are known.
+A layer description (`custom_layer.py`) contains one kernel specification for all ops with the layer's name, and
+says where the values of each single op come from. The compiler's frontend inserts these values. For builtin ops,
+the kernel library creates specifications without a description. On all levels of the compiler, the specification
+is an attribute of the op; when layouts and shapes are known, it becomes a kernel task.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from vendor_reference.firmware.instructions import Command
 
 @dataclass(frozen=True, slots=True)
 class TensorArgument:
-    """Input or output `index` of the op.
+    """A kernel argument that is bound to input or output `index` of the op.
 
     Attributes:
-      format: Format that the kernel wants; it also names the order if several formats have the same memory.
-      element_type: Element type that the description asks for; None for the tensor's own. The frontend turns this
-        field and the next into requirements.
-      is_strided: Whether the kernel uses pitches and offset, and so accepts a view of a larger tensor.
-      is_zeroed: Whether the device zeroes the output before each run, since the kernel adds to it.
-      order, panel: Packing of a constant that an instruction wants; see `Constant`.
+      format: Format (memory order) that the kernel requires; it also determines the letters if several formats
+        describe the same memory.
+      element_type: Element type that the description requires; None for the tensor's own type. The compiler's
+        frontend converts the fields `element_type` and `is_strided` to requirements of the op.
+      is_strided: Whether the kernel uses pitches and offset, and therefore accepts a view of a larger tensor.
+      is_zeroed: Whether the device fills the output with zeros before each run, since the kernel accumulates in
+        it.
+      order, panel: Packing of a constant that a firmware instruction requires, as described for `Constant`.
     """
 
     is_output: bool
@@ -46,7 +48,7 @@ class TensorArgument:
 
 
 def tensor_arguments(num_inputs: int, num_outputs: int = 1) -> tuple[TensorArgument, ...]:
-    """Binds all inputs of an op, then its outputs, for a kernel of the library."""
+    """Creates the arguments of a library kernel, which are all inputs of the op and then its outputs."""
     inputs = (TensorArgument(is_output=False, index=index) for index in range(num_inputs))
     outputs = (TensorArgument(is_output=True, index=index) for index in range(num_outputs))
     return (*inputs, *outputs)
@@ -54,10 +56,11 @@ def tensor_arguments(num_inputs: int, num_outputs: int = 1) -> tuple[TensorArgum
 
 @dataclass(frozen=True, slots=True)
 class DataArgument:
-    """The constant input of a name, which the frontend finds.
+    """A kernel argument that is bound to a constant input by name; the compiler's frontend finds the input.
 
     Attributes:
-      is_flat: Whether B, F, Y, X are 1, 1, 1 and the number of elements, as for data in configurations.
+      is_flat: Whether the kernel sees the data as one-dimensional (B, F and Y are 1, and X is the number of
+        elements), as in `.xml` configurations.
     """
 
     name: str
@@ -66,9 +69,10 @@ class DataArgument:
 
 @dataclass(frozen=True, slots=True)
 class ShapeArgument:
-    """The actual shape of an input or output, as `uint` in memory, in the tensor's own order of dimensions.
+    """A kernel argument that points to the actual shape of an input or output.
 
-    For an output, the kernel writes the shape, since it computes its result's shape itself.
+    The dimensions are `uint` numbers in the tensor's own order. If the tensor is an output, the kernel itself
+    computes and writes the shape.
     """
 
     is_output: bool
@@ -90,20 +94,20 @@ class _NumberArgument:
 
 
 class ScalarArgument(_NumberArgument):
-    """A number, passed by value."""
+    """A kernel argument that is a number, passed by value."""
 
     __slots__ = ()
 
 
 class ConstantArgument(_NumberArgument):
-    """Numbers that kernels read from memory."""
+    """A kernel argument that points to constant numbers in memory."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class LocalArgument:
-    """Local memory of a work group; `size` is a formula, in elements."""
+    """A kernel argument that is local memory of the work group; `size` is a formula for the number of elements."""
 
     element_type: ElementType
     size: str
@@ -111,9 +115,10 @@ class LocalArgument:
 
 @dataclass(frozen=True, slots=True)
 class InternalArgument:
-    """Scratch memory in DDR for one run of the kernel, not cleared; `size` is a formula, in elements.
+    """A kernel argument that is uninitialized scratch memory in DDR.
 
-    In a description, `element_type` None means that of input 0.
+    `size` is a formula for the number of elements. In a layer description, `element_type` None stands for the
+    element type of input 0.
     """
 
     element_type: ElementType | None
@@ -133,13 +138,13 @@ KernelArgument: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class CpuKernel:
-    """A function in a shared object, in place of an OpenCL kernel.
+    """A function in a shared object that runs in place of an OpenCL kernel.
 
     Attributes:
-      op: Description of the op for the library.
-      implementation: Index of the library's implementation.
+      op: Description of the op for the library of CPU layers.
+      implementation: Index of the chosen implementation in the library.
       config: Configuration with all layouts chosen.
-      asked_shapes: Output shapes in the model, if runs ask the library for dimensions of -1.
+      asked_shapes: Output shapes in the model, if the library computes their unknown dimensions (-1) in each run.
     """
 
     op: CpuOp
@@ -150,32 +155,37 @@ class CpuKernel:
 
 @dataclass(frozen=True, slots=True)
 class KernelSpec:
-    """A kernel, with its bindings and launch.
+    """A kernel with its argument bindings and launch parameters.
 
     Attributes:
-      title: Name of the layer, for the prelude and messages; "" in a description for the op's name.
-      where: the asset's file name, for messages; "" for the library's own.
-      sources: Source files, in order.
+      title: Name of the layer, for the prelude and messages; "" in a description stands for the op's name.
+      where: File name of the asset, for messages; "" for a kernel of the kernel library.
+      sources: Source files of the kernel's program, in order.
       headers: Files that the sources include.
-      entry: Name of the kernel; "" for the kernel named like the op, or the only one, which the build finds.
-      arguments: Arguments of the kernel, in order; empty in a description for the op's inputs, then its outputs.
-      defines: Names and texts of defines, in order, after the built-in defines.
+      entry: Name of the kernel. "" stands for the kernel with the op's name, or else the only kernel; the build
+        finds it.
+      arguments: Arguments of the kernel, in order; in a description, empty stands for the op's inputs and then its
+        outputs.
+      defines: Names and values of the layer's defines, in order; they follow the built-in defines.
       build_options: Build options for the OpenCL compiler.
-      global_size: Formulas over B, F, Y, X of `sizes_of`; empty for one work item per element of output 0.
-      local_size: Formulas of the local work size, as many; empty lets the driver choose. In a configuration,
-        missing sizes are 1, and further sizes are only defines.
-      counts_from_end: Whether the last dimension of `sizes_of` is X, the one before it Y, and so on.
-      uses_init: whether sources, headers or defines name the `_INIT` form of a built-in array.
-      max_num_shaves: Most vector processors (shaves) that may share the work; 0 for no limit.
-      op_name: Name of the op, for messages and metrics; "" for `title`.
-      absent_inputs: Inputs that the op omits; they are not passed.
-      flat_inputs: Inputs whose B, F, Y, X are 1, 1, 1 and the number of elements.
+      global_size: Formulas for the global work size, over B, F, Y and X of the tensor `sizes_of`; empty for one
+        work item per element of output 0.
+      local_size: Formulas for the local work size, as many as for the global work size; empty lets the driver
+        choose. In an `.xml` configuration, missing local sizes are 1, and surplus local sizes are only defines.
+      counts_from_end: Whether the letters count from the last dimension of the tensor `sizes_of`: the last
+        dimension is X, the second last is Y, and so on.
+      uses_init: Whether sources, headers or defines use the `_INIT` form of a built-in array.
+      max_num_shaves: Maximum number of vector processors (shaves) that share the work; 0 for no limit.
+      op_name: Name of the op, for messages and metrics; "" if it is the same as `title`.
+      absent_inputs: Indices of the inputs that the op omits; the kernel does not get them.
+      flat_inputs: Indices of the inputs that the kernel sees as one-dimensional: B, F and Y are 1, and X is the
+        number of elements.
       in_place: Whether output 0 may share the memory of input 0.
-      mentions: Built-in size defines that the text uses; None if unknown.
-      commands: Firmware commands that run in place of an OpenCL kernel; a place is the index of its argument.
-        The launch fields are then unused.
-      cpu_layer: Function in the only source that runs in place of an OpenCL kernel; the launch fields are then
-        unused.
+      mentions: Built-in size defines that the kernel's source code uses; None if unknown.
+      commands: Firmware commands that run in place of an OpenCL kernel; each field for a memory location holds the
+        index of an argument. With commands, the launch fields are unused.
+      cpu_layer: Function in the only source, a shared object, that runs in place of an OpenCL kernel. With a CPU
+        layer, the launch fields are unused.
     """
 
     title: str = ""
@@ -202,6 +212,6 @@ class KernelSpec:
 
     @property
     def location(self) -> str:
-        """Asset and op, for messages."""
+        """File name of the asset and name of the op, for messages."""
         op = f"op '{self.op_name or self.title}'"
         return f"{self.where}, {op}" if self.where else op

@@ -1,4 +1,4 @@
-"""Layers for any model, from description files and folders: a model gets the layers of the ops that it has."""
+"""Finds the layers for the ops of any model in description files, or in folders with description files."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from vendor_reference.custom_layers.companion_files import AssetFiles
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 
 _KINDS = (
-    "Layers for any model are {}; assign other files to their op with --npu_custom_op_info=op,path."
+    "Files with layers for any model have one of the suffixes {}; assign other files to an op with "
+    "--npu_custom_op_info=op,path."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class FoundLayer:
-    """A layer and the file that describes it."""
+    """A layer and the path of the file that describes the layer."""
 
     path: str
     layer: CustomLayer
@@ -40,23 +41,24 @@ def find_layers(
     allow_native_assets: bool,
     notes: list[str],
 ) -> Mapping[str, FoundLayer]:
-    """Finds the layers for ops of the given names.
+    """Finds the layers for ops with the given names.
 
     Args:
       paths: Paths of descriptions, and of folders with descriptions (without subfolders).
-      op_names: Names of the model's ops.
+      op_names: Names of the ops in the model.
       asset_root: See `read_layer`.
-      allow_native_assets: Whether machine code may run, which libraries need to list their layers. Otherwise a
-        library in a folder is left out, with a note.
-      notes: List that gets a sentence for each layer whose name differs from an op's only in case.
+      allow_native_assets: Whether machine code may run, which is necessary to list the layers of a library. If
+        not, libraries in folders are skipped with a note.
+      notes: List to which a note is added for each layer whose name differs from an op's name only in upper and
+        lower case.
 
     Returns:
-      A layer for each op that has one; names must match exactly.
+      The layers that were found, by op name; op names must match exactly.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, if two files have a layer for the same op, or a library may not run;
-        NOT_FOUND or FILE_IO, for a wrong path; errors of reading any description, also for ops that the model
-        lacks.
+      LiteRtError: INVALID_TOOL_CONFIG, if two files have a layer for the same op, or if a library's machine code
+        is not allowed. NOT_FOUND or FILE_IO, for a wrong path. Any error in a description, even if the model has
+        none of its ops.
     """
     found: dict[str, FoundLayer] = {}
     capitals = {name.lower(): name for name in op_names}
@@ -65,7 +67,9 @@ def find_layers(
         assert isinstance(reader, DescriptionReader)  # by the file's suffix
         if reader.runs_to_tell:
             if path not in paths and not allow_native_assets:
-                notes.append(f"{path} is ignored: machine code needs --allow_native_assets.")
+                notes.append(
+                    f"{path} is ignored, because machine code may run only with --allow_native_assets."
+                )
                 continue
             check_allowed(allow_native_assets, path)
         with MappedFile(path) as file:
@@ -73,13 +77,16 @@ def find_layers(
             for name in names:
                 if name not in op_names:
                     if near := capitals.get(name.lower()):
-                        notes.append(f"{path}: layer '{name}' is not for {near}: names are exact.")
+                        notes.append(
+                            f"{path}: layer '{name}' is not used for op '{near}', because upper and lower "
+                            "case must match."
+                        )
                     continue
                 if name in found:
                     raise LiteRtError(
                         Status.INVALID_TOOL_CONFIG,
                         f"op '{name}' has two layers: in {found[name].path} and in {path}",
-                        hint=f"Remove one, or choose with --npu_custom_op_info={name},path.",
+                        hint=f"Remove one layer, or choose a layer with --npu_custom_op_info={name},path.",
                     )
                 found[name] = FoundLayer(path, read_layer(name, path, file.view, asset_root))
     return found
@@ -95,14 +102,14 @@ def _descriptions(paths: Sequence[str]) -> Sequence[str]:
             entries = [os.path.join(path, name) for name in sorted(os.listdir(path))]
             found = [e for e in entries if _is_description(e) and not os.path.isdir(e)]
             if not found:
-                what = "the folder has no layer descriptions"
+                what = "the folder contains no layer descriptions"
                 raise LiteRtError(Status.NOT_FOUND, what, path, kinds)
         for file in found:
             if not os.path.exists(file):
                 hint = f"Check the paths of --custom_layers and {CUSTOM_LAYERS_VARIABLE}."
                 raise LiteRtError(Status.NOT_FOUND, "no such file or folder", file, hint)
             if not _is_description(file):
-                what = "the file does not name its op"
+                what = "a file of this kind does not say for which op it is"
                 raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, file, kinds)
             files.setdefault(os.path.realpath(file), file)
     return list(files.values())

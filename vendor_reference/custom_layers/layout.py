@@ -1,9 +1,9 @@
-"""A kernel's view of a tensor: the dimensions B, F, Y, X, and their places in memory.
+"""A kernel's view of a tensor: the sizes and memory order of the dimensions B, F, Y and X.
 
-A tensor of rank 4 is N, H, W, C, so B = N, Y = H, X = W, F = C; its row-major order is B, Y, X, F. A tensor of
-lower rank fills B, F, Y, X from the left, and the remaining dimensions are 1; its row-major order is B, F, Y, X.
-In higher ranks, the
-dimensions between N and W are folded into Y.
+A tensor of rank 4 has the dimensions N, H, W and C, so B = N, Y = H, X = W and F = C; its row-major order is B, Y,
+X, F. For a tensor of lower rank, its first dimension is B, its second F and its third Y. The remaining letters
+have size 1, and its row-major order is B, F, Y, X. For a tensor of higher rank, all dimensions between N and W are
+folded into Y.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from litert.core.sizes import Size, multiply
 from litert.core.status import Status
 
 Order: TypeAlias = tuple[int, ...]
-"""Indices of a tensor's dimensions, slowest in memory first."""
+"""Memory order of a tensor: the indices of its dimensions, from the slowest to the fastest."""
 
 Dims: TypeAlias = tuple[Size, Size, Size, Size]
-"""Sizes of B, F, Y and X: numbers, or sizes that are known only at run time."""
+"""Sizes of B, F, Y and X: numbers, or formulas for sizes that are known only at run time."""
 
 
 class Format(str, Enum):
@@ -33,23 +33,24 @@ class Format(str, Enum):
     YXFB = "YXFB"
     FYXB = "FYXB"
     ANY = "ANY"
-    """Any order: the tensor is not reordered for the kernel."""
+    """The kernel accepts any order, so the tensor is not reordered for the kernel."""
 
 
 FORMATS = (Format.BFYX, Format.BYXF, Format.YXFB, Format.FYXB)
-"""The formats that prescribe an order."""
+"""The formats that prescribe a memory order."""
 
 _NO_PADDING: Dims = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Bfyx:
-    """A tensor as a kernel sees it; all fields but `memory_order` are in the order B, F, Y, X.
+    """A tensor as a kernel sees it; in all fields except `memory_order`, the order of dimensions is B, F, Y, X.
 
     Attributes:
-      dims: Sizes without padding.
-      memory_order: the same letters, slowest first: "BYXF".
-      lower_padding, upper_padding: Elements before and after the view in the larger tensor.
+      dims: Sizes of the dimensions without padding.
+      memory_order: Letters of the dimensions from the slowest to the fastest in memory, such as "BYXF".
+      lower_padding, upper_padding: Numbers of elements before and after the view in the larger tensor, for each
+        dimension.
     """
 
     dims: Dims
@@ -84,18 +85,19 @@ def bfyx(
     lower_padding: Sequence[int] = (),
     upper_padding: Sequence[int] = (),
 ) -> Bfyx:
-    """Makes a kernel's view of a tensor.
+    """Creates a kernel's view of a tensor.
 
     Args:
-      shape: Shape of the tensor; all sequences are in the tensor's own dimensions.
-      order: Memory order; None for row-major order.
-      wanted: Format that the kernel asks for; it names the order if several formats have the same memory.
-      lower_padding: Padding before each dimension, in elements; empty for none.
-      upper_padding: Padding after each dimension, in elements; empty for none.
+      shape: Shape of the tensor; in all arguments, dimensions are in the order of the model's tensor.
+      order: Memory order of the tensor; None for row-major order.
+      wanted: Format that the kernel requires; it determines the letters if several formats describe the same
+        memory.
+      lower_padding: Padding before each dimension, in elements; empty for no padding.
+      upper_padding: Padding after each dimension, in elements; empty for no padding.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if a tensor of more than four dimensions has an order in which its dimensions do
-        not fold.
+      LiteRtError: UNSUPPORTED, if a tensor has more than four dimensions, and its memory order or padding prevents
+        folding them into Y.
     """
     rank = len(shape)
     order = tuple(range(rank)) if order is None else order
@@ -107,19 +109,20 @@ def bfyx(
         padded = [low + n + up for low, n, up in zip(below, shape, above, strict=True)]
         lower, upper = _fold_padding(below, padded), _fold_padding(above, padded)
         if any((*below[2:-2], *above[2:-2])):
-            raise _no_view(shape, "it has padding inside the dimensions that fold into Y")
+            raise _no_view(shape, "it has padding inside the dimensions that are folded into Y")
     return Bfyx(kernel_dims(shape), _letters(order, padded, wanted), lower, upper)
 
 
 def strided_bfyx(
     shape: Sequence[int], strides: Sequence[int], offset: int, wanted: Format = Format.ANY
 ) -> Bfyx:
-    """Makes the view of a part of a larger tensor from strides and offset, in elements.
+    """Creates a kernel's view of a part of a larger tensor from strides and offset, in elements.
 
-    Strides do not show padding after the slowest dimension: it is 0 here.
+    Strides do not reveal padding after the slowest dimension, so this padding is taken as 0.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if the strides do not describe a part of a tensor, or do not fold.
+      LiteRtError: UNSUPPORTED, if the strides do not describe a part of a tensor, or if the dimensions cannot be
+        folded.
     """
     places = format_order(wanted, len(shape))  # for dimensions with equal strides
     order = tuple(sorted(places, key=lambda d: (-strides[d], shape[d] == 1)))
@@ -132,16 +135,17 @@ def strided_bfyx(
             upper[dim] = above // max(stride, 1) - shape[dim] - lower[dim]
         if stride <= 0 or above % stride or upper[dim] < 0:
             raise _no_view(
-                shape, f"strides {list(strides)} at {offset} do not describe a part of a tensor"
+                shape,
+                f"strides {list(strides)} at offset {offset} do not describe a part of a tensor",
             )
         above = stride
     if order and strides[order[-1]] != 1:
-        raise _no_view(shape, f"strides {list(strides)}: no dimension has contiguous elements")
+        raise _no_view(shape, f"no dimension has contiguous elements with strides {list(strides)}")
     return bfyx(shape, order, wanted, lower, upper)
 
 
 def format_order(wanted: Format, rank: int) -> Order:
-    """Returns the dimension order of a format for a rank; row-major order for ANY."""
+    """Returns the memory order that a format prescribes for tensors of a rank; row-major order for ANY."""
     if wanted is Format.ANY:
         return tuple(range(rank))
     dims = letter_dims(rank)
@@ -149,12 +153,12 @@ def format_order(wanted: Format, rank: int) -> Order:
 
 
 def order_format(order: Order) -> Format | None:
-    """Finds the first format with a dimension order; None if there is none."""
+    """Returns the first format that has the given memory order; None if no format has it."""
     return next((f for f in FORMATS if format_order(f, len(order)) == order), None)
 
 
 def same_memory(shape: Sequence[Size], first: Order, second: Order) -> bool:
-    """Whether two orders put each element at the same place, ignoring dimensions of size 1."""
+    """Whether two memory orders put each element at the same offset; dimensions of size 1 do not matter."""
     return [d for d in first if shape[d] != 1] == [d for d in second if shape[d] != 1]
 
 
@@ -173,7 +177,7 @@ def _letters(order: Order, padded: Sequence[Size], wanted: Format) -> str:
             letters += letter
     middle = [d for d in order if padded[d] != 1 and d in letter_dims(rank)["Y"]]
     if len(set(letters)) < len(letters) or middle != sorted(middle):
-        raise _no_view(padded, f"its dimensions lie as {list(order)}")
+        raise _no_view(padded, f"the memory order of its dimensions is {list(order)}")
     return letters + "".join(letter for letter in "BFYX" if letter not in letters)
 
 
@@ -189,5 +193,5 @@ def _fold_padding(padding: Sequence[int], padded: Sequence[Size]) -> Dims:
 def _no_view(shape: Sequence[Size], why: str) -> LiteRtError:
     shown = "x".join(map(str, shape))
     return LiteRtError(
-        Status.UNSUPPORTED, f"a tensor of {shown} has no B, F, Y and X in its memory order: {why}"
+        Status.UNSUPPORTED, f"a kernel cannot see a tensor of {shown} as B, F, Y and X: {why}"
     )

@@ -1,8 +1,9 @@
-"""A layer of OpenVINO's VPU in a custom layer configuration: `type="MVCL"`, version 1.
+"""Reads a layer for OpenVINO's VPU plugin from a custom layer configuration: `type="MVCL"`, version 1.
 
-The layer binds the kernel's parameters by name, so the kernel's source is read. B, F, Y and X in formulas are the
-sizes of the tensor that `dim` or `port-index` names, as in the defines. Published layers name binaries for SHAVE
-processors; replace these by the OpenCL C source.
+Such a layer binds the kernel's parameters by name, so this module reads the parameter names from the kernel's
+source. In formulas, B, F, Y and X are the sizes of the tensor that `dim` or `port-index` selects, as in the
+defines. Published MVCL layers refer to binaries for SHAVE processors; replace these binaries by their OpenCL C
+source.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ def read_mvcl_layer(element: XmlElement, name: str, files: AssetFiles) -> Custom
     """Reads a `<CustomLayer>` of type MVCL with its sources.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, with the line; also for features that only a VPU has. NOT_FOUND, if a source
-        is missing.
+      LiteRtError: INVALID_ARGUMENT, with the line, if the layer is invalid or uses features that only a VPU has.
+        NOT_FOUND, if a source file is missing.
     """
     element.note_unknown(_ATTRIBUTES, _CHILDREN)
     _check_whole(element)
@@ -124,14 +125,16 @@ def _check_whole(element: XmlElement) -> None:
         raise _stages(kernels[0], "a second kernel")
     for where in element.named("Where"):
         raise where.error(
-            "a layer for only some ops of its name",
+            "a layer that is only for some of the ops with its name",
             "Give the layers different names, and assign ops to them by --npu_custom_op_info.",
         )
 
 
 def _stages(node: XmlElement, what: str) -> LiteRtError:
     hint = "Write one kernel for the whole layer, or one op for each stage."
-    return node.error(f"{what}: a layer has exactly one kernel here, without stages", hint)
+    return node.error(
+        f"{what}: this vendor supports only layers with one kernel and without stages", hint
+    )
 
 
 def _inside(element: XmlElement, kernel: XmlElement, name: str) -> XmlElement:
@@ -141,7 +144,7 @@ def _inside(element: XmlElement, kernel: XmlElement, name: str) -> XmlElement:
 
 def _source(node: XmlElement, files: AssetFiles) -> LayerFile:
     name = node.text("filename", "the source's path")
-    hint = "Name the OpenCL C source that the binary was compiled from."
+    hint = "Specify the OpenCL C source from which the binary was compiled."
     if name.lower().endswith((".bin", ".elf", ".o")):
         raise node.error(
             f"'{name}' is a binary for SHAVE processors, which this vendor cannot run", hint
@@ -150,8 +153,8 @@ def _source(node: XmlElement, files: AssetFiles) -> LayerFile:
     text = without_comments(decode_source(file.data, file.path))
     if found := _DMA.search(text):
         raise node.error(
-            f"{file.path} has {found[0]}: manual DMA is of VPUs alone",
-            "Copy to local memory in the kernel, by async_work_group_copy.",
+            f"{file.path} uses {found[0]}: only VPUs have manual DMA",
+            "Copy to local memory with async_work_group_copy in the kernel.",
         )
     return file
 
@@ -163,8 +166,8 @@ def _declared(kernel: XmlElement, entry: str, files: Sequence[LayerFile]) -> Seq
     if found is None:
         has = kernel_names(texts)
         several = entry in has
-        what = f"the sources declare kernel '{entry}' in several ways" if several else ""
-        raise kernel.error(what or f"no kernel '{entry}' in the sources, which have {_list(has)}")
+        what = f"the sources contain different declarations of kernel '{entry}'" if several else ""
+        raise kernel.error(what or f"the sources have no kernel '{entry}', only {_list(has)}")
     for index, parameter in enumerate(found):
         if not parameter.name:
             raise kernel.error(
@@ -183,11 +186,12 @@ def _arguments(
         name = node.text("arg-name", "the kernel's parameter")
         if name not in by_name:
             raise node.error(
-                f"arg-name '{name}' is not a parameter of kernel '{entry}', which has {_list(list(by_name))}",
+                f"arg-name '{name}' is not a parameter of kernel '{entry}', which has parameters "
+                f"{_list(list(by_name))}",
                 did_you_mean(name, by_name),
             )
         if name in bound:
-            node.note(f"parameter '{name}' is bound again: the last binding counts")
+            node.note(f"parameter '{name}' is bound several times: the last binding is used")
         bound[name] = _argument(node, by_name[name])
     for name in by_name:
         if name not in bound:
@@ -210,7 +214,9 @@ def _argument(node: XmlElement, parameter: Parameter) -> KernelArgument:
     if kind == "output_buffer":
         return InternalArgument(ElementType.UINT8, _bytes(node))
     if kind == "input_buffer":
-        raise node.error("memory of another stage: a layer has exactly one kernel here")
+        raise node.error(
+            "memory of another stage is not supported: a layer has exactly one kernel here"
+        )
     name = node.attributes.get("format", "BFYX").upper()
     if name not in _FORMATS:
         raise node.error(f"format '{name}' is unknown", f"Known: {', '.join(_FORMATS)}.")
@@ -262,7 +268,7 @@ def _sizes(node: XmlElement, name: str, tensor: _Tensor) -> tuple[str, ...]:
 
 def _formula(node: XmlElement, name: str, text: str, tensor: _Tensor) -> str:
     if node.formula(name, text).tensor_sizes:
-        raise node.error(f"{name}: rule '{text}' may have only numbers and B, F, Y, X")
+        raise node.error(f"{name}: formula '{text}' may contain only numbers and B, F, Y, X")
     return _LETTER.sub(lambda letter: tensor.size(letter[0]), text)
 
 

@@ -1,6 +1,6 @@
-"""Sources of the values of defines and arguments: the description, or the op.
+"""The sources from which defines and kernel arguments get their values: the layer's description, or the op.
 
-Also finds the input of an op that a description names as a constant.
+This module also finds the constant input of an op to which a description refers by name.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ Value: TypeAlias = Scalar | Sequence[Scalar]
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A value in the description."""
+    """A value that the layer's description contains."""
 
     value: Value
 
 
 @dataclass(frozen=True, slots=True)
 class FlexOption:
-    """An option of the op: an entry of its FlexBuffer, or a builtin op's option by its name in the schema.
+    """An option of the op: an entry of a custom op's FlexBuffer, or a builtin op's option by its schema name.
 
     Attributes:
-      default: Value if the option is missing.
-      element: Index of the element of a list; None for the whole list.
+      default: Value to use if the op does not have the option.
+      element: Index of an element if the option is a list; None for the whole list.
     """
 
     key: str
@@ -49,11 +49,11 @@ class FlexOption:
 
 @dataclass(frozen=True, slots=True)
 class StructField:
-    """A field of options that are a C struct.
+    """A field of the op's options if the options are a C struct.
 
     Attributes:
-      offset: Offset from the start of the options, in bytes.
-      count: Number of array elements; None for a single number.
+      offset: Offset of the field from the start of the options, in bytes.
+      count: Number of elements if the field is an array; None for a single number.
     """
 
     element_type: ElementType
@@ -63,7 +63,7 @@ class StructField:
 
 @dataclass(frozen=True, slots=True)
 class QuantizationOf:
-    """Scale or zero point of an input or output; a sequence if quantization is per channel."""
+    """The scale or zero point of an input or output; its value is a sequence if quantization is per channel."""
 
     parameter: str
     is_output: bool
@@ -72,27 +72,27 @@ class QuantizationOf:
 
 @dataclass(frozen=True, slots=True)
 class SizeFormula:
-    """A formula over sizes of the op's tensors, such as `INPUT0_DIMS[3]`, which must be fixed."""
+    """A formula over sizes of the op's tensors, such as `INPUT0_DIMS[3]`; the sizes must be fixed."""
 
     text: str
 
 
 ValueSource: TypeAlias = Literal | FlexOption | StructField | QuantizationOf | SizeFormula | bytes
-"""The bytes are an op's numbers, already evaluated and packed."""
+"""Sources of values; `bytes` stands for the numbers of one op, already evaluated and packed."""
 
 
 class OpValues:
-    """The values of one op; its options are decoded on first use."""
+    """Evaluates value sources for one op; the op's options are decoded on first use."""
 
     def __init__(self, op: Op) -> None:
         self._op = op
         self._options = bytes(op.custom_options or b"")
 
     def resolve(self, source: ValueSource) -> Value:
-        """Evaluates a source for the op.
+        """Returns the value of a source for the op.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if the op lacks the value.
+          LiteRtError: INVALID_ARGUMENT, if the op does not have the value.
         """
         if isinstance(source, Literal):
             return source.value
@@ -106,11 +106,11 @@ class OpValues:
         return self._quantization(source)
 
     def options(self) -> Mapping[str, FlexValue]:
-        """The entries of a FlexBuffer map or of a builtin op's options; empty for other options."""
+        """The op's options by name, if they are a FlexBuffer map or the op is builtin; otherwise empty."""
         return self._root if isinstance(self._root, Mapping) else {}
 
     def num_other_bytes(self) -> int:
-        """Bytes of options that are not a FlexBuffer map, usually a C struct."""
+        """Number of bytes of options that are not a FlexBuffer map (usually a C struct); otherwise 0."""
         return 0 if isinstance(self._root, Mapping) else len(self._options)
 
     @cached_property
@@ -124,27 +124,27 @@ class OpValues:
         if source.key in entries:
             value = as_value(entries[source.key])
             if value is None:
-                raise self._error(f"option '{source.key}' is neither numbers nor text")
+                raise self._error(
+                    f"option '{source.key}' is neither a text nor a number or list of numbers"
+                )
             return value if source.element is None else self._element(value, source)
         if source.default is not None:
             return source.default
         if self.num_other_bytes():
             raise self._error(
-                f"no option '{source.key}': the op's options ({len(self._options)} bytes) are no "
+                f"no option '{source.key}': the op's options ({len(self._options)} bytes) are not a "
                 "FlexBuffer map",
-                "Read a C struct by 'field', with type and offset.",
+                "For options in a C struct, use 'field' with a type and an offset.",
             )
         has = ", ".join(entries) or "none"
         hint = did_you_mean(source.key, entries) or "Give a default."
-        raise self._error(f"no option '{source.key}', the op has {has}", hint)
+        raise self._error(f"the op has no option '{source.key}'; its options are {has}", hint)
 
     def _element(self, value: Value, source: FlexOption) -> Value:
         assert source.element is not None
         elements = (value,) if isinstance(value, (bool, int, float, str)) else value
         if source.element >= len(elements):
-            what = (
-                f"element {source.element} of option '{source.key}', which has only {len(elements)}"
-            )
+            what = f"option '{source.key}' has no element {source.element}, since it has {len(elements)}"
             raise self._error(what)
         return elements[source.element]
 
@@ -156,8 +156,8 @@ class OpValues:
             for index, tensor in enumerate(tensors):
                 if tensor is not None and index in asked and not tensor.type.layout.is_static:
                     raise self._error(
-                        f"{source.text} of '{tensor.name}', whose shape is known only at run time",
-                        "A layer for such tensors gets sizes by defines, or as the shape of a tensor.",
+                        f"{source.text} needs the shape of '{tensor.name}', which is known only at run time",
+                        "Use the built-in size defines or a shape argument for tensors of dynamic shape.",
                     )
                 shapes[is_output].append(None if tensor is None else tuple(tensor.shape))
         return formula.evaluate((0, 0, 0, 0), shapes[0], shapes[1])
@@ -191,7 +191,10 @@ _find_options = lru_cache(maxsize=256)(find_flexbuffer_options)
 
 
 def as_value(value: FlexValue) -> Value | None:
-    """Converts a FlexBuffer value that is a number, a text, or a vector of these."""
+    """Converts a FlexBuffer value that is a number, a text, or a vector of these.
+
+    Returns None for a value of another type.
+    """
     if isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, Sequence) and not isinstance(value, bytes):
@@ -201,16 +204,17 @@ def as_value(value: FlexValue) -> Value | None:
 
 
 def find_data_input(op: Op, name: str) -> int:
-    """Finds the constant input with a name: by its full name, otherwise by the last part of a name with slashes.
+    """Finds a constant input by its full name, or else by the last part of a name with slashes.
 
-    `weights` matches `weights`, otherwise the only constant input like `net/layer_1/weights:0`; of several with
-    the same whole name, the first. A constant before a DEQUANTIZE is found by the name of either tensor.
+    For example, `weights` matches an input named `weights`, or else the only constant input with a name like
+    `net/layer_1/weights:0`. If several inputs have the same full name, the first input is returned. If the input
+    is a dequantized constant, the names of the constant and of the dequantized tensor both match.
 
     Returns:
-      The input's index.
+      The index of the constant input.
 
     Raises:
-      LiteRtError: NOT_FOUND, with the existing names; INVALID_ARGUMENT, if two inputs fit.
+      LiteRtError: NOT_FOUND, with the names of all constant inputs; INVALID_ARGUMENT, if two inputs match.
     """
     names: dict[int, list[str]] = {}
     for index, tensor in enumerate(op.inputs):
@@ -224,16 +228,19 @@ def find_data_input(op: Op, name: str) -> int:
         return found[0]
     has = ", ".join(f"'{own[0]}'" for own in names.values()) or "none"
     if found:
-        status, hint = Status.INVALID_ARGUMENT, "Give the whole name."
-        what = f"several constant inputs fit the data '{name}': the op has {has}"
+        status, hint = Status.INVALID_ARGUMENT, "Specify the full name of the tensor."
+        what = f"several constant inputs match the data name '{name}': the op has {has}"
     else:
-        status, hint = Status.NOT_FOUND, "Give the tensor's name, or its last part."
-        what = f"the layer's data '{name}' names no constant input: the op has {has}"
+        status, hint = Status.NOT_FOUND, "Specify the tensor's name, or the last part of its name."
+        what = f"the layer refers to data '{name}', but the op's constant inputs are {has}"
     raise LiteRtError(status, what, f"op '{op.name}'", hint)
 
 
 def stored_constant(tensor: Tensor) -> Tensor | None:
-    """Returns a tensor's constant, directly or before a DEQUANTIZE; None if the tensor is not constant."""
+    """Returns the constant tensor that is this tensor, or that a DEQUANTIZE converts to it.
+
+    Returns None if there is no such constant.
+    """
     if tensor.is_constant:
         return tensor
     producer = tensor.producer

@@ -16,7 +16,7 @@ _MOST_DIGITS = 9
 
 @dataclass(slots=True)
 class XmlLayer:
-    """The element on the top level, and the notes about it and its descendants."""
+    """A top-level element of a configuration, with the notes about the element and its descendants."""
 
     path: str
     name: str
@@ -25,13 +25,13 @@ class XmlLayer:
 
 @dataclass(frozen=True, slots=True)
 class XmlElement:
-    """An element; its text is not kept.
+    """An XML element, without its text content.
 
     Attributes:
-      line: Line of its start, from 1.
-      attributes: Attributes with references replaced, and a blank for each line break.
-      repeated: Names of repeated attributes, whose later values are ignored.
-      layer: Name of the enclosing layer, for messages.
+      line: Line number where the element starts, from 1.
+      attributes: Attributes by name; character references are replaced, and line breaks become blanks.
+      repeated: Names of attributes that occur several times in the element; only the first value is used.
+      layer: Top-level element that contains this element, for messages and notes.
     """
 
     name: str
@@ -42,28 +42,28 @@ class XmlElement:
     children: list[XmlElement] = field(default_factory=list)
 
     def named(self, *names: str) -> list[XmlElement]:
-        """Returns the children of these names, in order."""
+        """Returns the child elements with the given names, in order."""
         return [child for child in self.children if child.name in names]
 
     def find_only(self, name: str) -> XmlElement | None:
-        """Returns the child of a name; None if there is none. Two are an error."""
+        """Returns the child element with the given name, or None; raises an error if there are two."""
         children = self.named(name)
         if len(children) > 1:
             raise children[1].error(
-                f"line {children[0].line} already has one",
-                f"A layer has one <{name}>: remove the other.",
+                f"line {children[0].line} already has this element",
+                f"A layer can have only one <{name}>: remove the second.",
             )
         return children[0] if children else None
 
     def only(self, name: str) -> XmlElement:
-        """Returns the required child of a name."""
+        """Returns the child element with the given name; raises an error if it is missing."""
         child = self.find_only(name)
         if child is None:
             raise self.error(f"no <{name}> in it")
         return child
 
     def text(self, name: str, what: str, may_be_empty: bool = False) -> str:
-        """Returns a required attribute; `what` describes it in errors."""
+        """Returns the text of a required attribute; `what` describes the attribute in error messages."""
         text = self.attributes.get(name)
         if text is None or not (text or may_be_empty):
             state = "is missing" if text is None else "is empty"
@@ -71,7 +71,7 @@ class XmlElement:
         return text
 
     def integer(self, name: str) -> int | None:
-        """Reads an attribute as an integer; None if it is missing."""
+        """Returns an attribute's value as an integer; None if the attribute is missing."""
         text = self.attributes.get(name)
         if text is None:
             return None
@@ -83,7 +83,7 @@ class XmlElement:
         return int(found[1])
 
     def index(self, name: str, most: int) -> int:
-        """Reads a required attribute as an index."""
+        """Returns the value of a required attribute as an index."""
         index = self.integer(name)
         if index is None:
             raise self.error(f"no {name}")
@@ -92,7 +92,7 @@ class XmlElement:
         return index
 
     def formula(self, name: str, text: str) -> Formula:
-        """Reads an attribute as a formula."""
+        """Parses the text of an attribute as a formula."""
         try:
             return Formula(text)
         except LiteRtError as error:
@@ -103,12 +103,15 @@ class XmlElement:
         attributes: Mapping[str, Collection[str]],
         children: Mapping[str, Collection[str]],
     ) -> None:
-        """Notes unknown attributes and elements, here and below; both mappings are by element."""
+        """Adds a note for each unknown attribute or child of this element and its descendants.
+
+        The arguments list the known attributes and children by element name.
+        """
         for attribute in self.attributes:
             if attribute not in attributes[self.name]:
                 self.note(f"attribute '{attribute}' is unknown, and ignored")
         for attribute in self.repeated:
-            self.note(f"attribute '{attribute}' is repeated: the first value counts")
+            self.note(f"attribute '{attribute}' is repeated: the first value is used")
         for child in self.children:
             if child.name in children.get(self.name, ()):
                 child.note_unknown(attributes, children)
@@ -120,7 +123,7 @@ class XmlElement:
         self.layer.notes.append(f"line {self.line}: <{self.name}> {what}.")
 
     def error(self, what: str, hint: str = "") -> LiteRtError:
-        """Makes an error about this element."""
+        """Creates an error about this element."""
         of_layer = f" of layer '{self.layer.name}'" if self.layer.name else ""
         return LiteRtError(
             Status.INVALID_ARGUMENT,

@@ -1,11 +1,10 @@
-"""Reads the XML of custom layer configurations into elements with line numbers.
+"""Parses the XML text of custom layer configurations into elements with line numbers.
 
-This is not a standard XML parser, since such a file is seldom one XML document: it has several roots, and OpenVINO
-  also accepts an XML declaration anywhere, `--` in comments, raw `<` and `&` in values, values that are not UTF-8
-  (read here as Latin-1), repeated attributes (the first counts) and text between elements. A tool that makes such
-  a text well-formed would have to find every tag and value, and so read it. Only the five predefined entities and
-  numeric references are known, and files that declare entities are refused, so entities cannot do harm. Time and
-  memory are linear in the file.
+A standard XML parser cannot read these files, since most are not well-formed XML documents: a file has several
+root elements. Like OpenVINO, this parser also accepts an XML declaration anywhere, `--` in comments, raw `<` and
+`&` in attribute values, values that are not UTF-8 (read as Latin-1), repeated attributes (the first is used) and
+text between elements. The parser knows only the five predefined entities and numeric character references, and
+rejects files that declare entities, so entities cannot do harm. Time and memory are linear in the file size.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 
 
 def parse_xml(data: bytes | memoryview, where: str) -> list[XmlElement]:
-    """Reads the elements on the top level of a text: UTF-8, or UTF-16 with a byte order mark.
+    """Parses the top-level elements of a text in UTF-8, or in UTF-16 with a byte order mark.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, with the line and what is wrong there.
+      LiteRtError: INVALID_ARGUMENT, with the line number and a description of the error.
     """
     if len(data) > _MOST_BYTES:
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"more than {_MOST_BYTES >> 20} MiB of XML", where
+            Status.INVALID_ARGUMENT, f"the XML text is larger than {_MOST_BYTES >> 20} MiB", where
         )
     return _Parser(_decode(bytes(data), where), where).elements()
 
@@ -58,7 +57,9 @@ def _decode(data: bytes, where: str) -> str:
         ) from error
     if "\0" in text:
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"a zero byte at {text.index(chr(0))}: not XML", where
+            Status.INVALID_ARGUMENT,
+            f"the file is not XML: it has a zero byte at {text.index(chr(0))}",
+            where,
         )
     return text
 
@@ -94,39 +95,40 @@ class _Parser:
                 self._start_tag()
         if self._open:
             element = self._open[-1]
-            raise self._error(f"<{element.name}> has no end tag", line=element.line)
+            raise self._error(f"element <{element.name}> has no end tag", line=element.line)
         return self._roots
 
     def _skip(self, start: int, end: str, what: str) -> None:
         found = self._text.find(end, start)
         if found < 0:
-            raise self._error(f"{what} has no end '{end}'")
+            raise self._error(f"{what} does not end with '{end}'")
         self._at = found + len(end)
 
     def _doctype(self) -> None:
-        """Skips a DOCTYPE; refuses a DOCTYPE that declares entities or names another file."""
+        """Skips a DOCTYPE; rejects a DOCTYPE that declares entities or refers to another file."""
         start = self._at
         if not self._text.startswith("<!DOCTYPE", start):
-            raise self._error("'<!' that begins neither a comment nor a DOCTYPE")
+            raise self._error("'<!' starts neither a comment nor a DOCTYPE")
         depth, inside = 0, start
         for part in _DOCTYPE_PART.finditer(self._text, start + 9):
             token = part[0]
             if token == "<!ENTITY":
                 raise self._error(
-                    "a DOCTYPE that declares entities", "Write out the text of the entities."
+                    "the DOCTYPE declares entities, which are not allowed",
+                    "Replace each entity by its text.",
                 )
             if depth == 0 and _EXTERNAL.search(self._text, inside, part.start()):
-                raise self._error("a DOCTYPE that lies in another file", "Take it out.")
+                raise self._error("the DOCTYPE refers to another file", "Remove the DOCTYPE.")
             inside = part.end()
             if token == ">" and depth == 0:
                 self._at = part.end()
                 return
             depth += (token == "[") - (token == "]")
-        raise self._error("a DOCTYPE has no end '>'")
+        raise self._error("the DOCTYPE does not end with '>'")
 
     def _start_tag(self) -> None:
         line, text = self._line_now(), self._text
-        name = self._name(self._at + 1, "'<' without a name after it; write &lt; in text")
+        name = self._name(self._at + 1, "'<' is not followed by a name; write &lt; in text")
         attributes: dict[str, str] = {}
         repeated: list[str] = []
         while True:
@@ -136,10 +138,12 @@ class _Parser:
             if text.startswith(("/>", ">"), self._at):
                 break
             if self._at >= len(text):
-                raise self._error(f"<{name}> has no end '>'", line=line)
+                raise self._error(f"start tag <{name}> does not end with '>'", line=line)
             if self._at == before:
-                raise self._error(f"<{name}>: no blank before {text[self._at]!a}")
-            wrong = f"<{name}>: {text[self._at]!a} where an attribute should be"
+                raise self._error(
+                    f"start tag <{name}>: a blank is missing before {text[self._at]!a}"
+                )
+            wrong = f"start tag <{name}>: expected an attribute, but found {text[self._at]!a}"
             key = self._name(self._at, wrong)
             value = self._value(name, key)
             if key in attributes:
@@ -155,14 +159,14 @@ class _Parser:
     def _end_start_tag(self, element: XmlElement) -> None:
         self._num_elements += 1
         if self._num_elements > _MOST_ELEMENTS:
-            raise self._error(f"more than {_MOST_ELEMENTS} elements")
+            raise self._error(f"the XML text has more than {_MOST_ELEMENTS} elements")
         if self._text.startswith("/>", self._at):
             self._at += 2
             return
         self._at += 1
         self._open.append(element)
         if len(self._open) > _MOST_DEPTH:
-            raise self._error(f"more than {_MOST_DEPTH} nested elements")
+            raise self._error(f"the elements are nested more than {_MOST_DEPTH} deep")
 
     def _end_tag(self) -> None:
         name = self._name(self._at + 2, "'</' without a name")
@@ -170,10 +174,12 @@ class _Parser:
             raise self._error(f"</{name}> without a start tag")
         element = self._open.pop()
         if element.name != name:
-            raise self._error(f"</{name}> instead of </{element.name}> (line {element.line})")
+            raise self._error(
+                f"the end tag of <{element.name}> (line {element.line}) is missing before </{name}>"
+            )
         end = _END.match(self._text, self._at)
         if end is None:
-            raise self._error(f"</{name}> has no end '>'")
+            raise self._error(f"end tag </{name}> does not end with '>'")
         self._at = end.end()
 
     def _name(self, start: int, otherwise: str) -> str:
@@ -187,14 +193,14 @@ class _Parser:
         found = _VALUE.match(self._text, self._at)
         if found is None:
             raise self._error(
-                f"<{element}>: attribute '{name}' has no value in quotes", f'Write {name}="...".'
+                f"attribute '{name}' of <{element}> has no value in quotes", f'Write {name}="...".'
             )
         line, self._at = self._line_now(), found.end()
         raw = found[1] if found[1] is not None else found[2]
         raw = _NOT_UTF8.sub(lambda found: chr(ord(found[0]) & 0xFF), raw)  # it is in Latin-1
         value = _REFERENCE.sub(_character, _LINE_BREAK.sub(" ", raw))
         if bad := _CONTROL.search(value):
-            what = f"<{element}>: attribute '{name}' has the character {bad[0]!a}"
+            what = f"attribute '{name}' of <{element}> contains the character {bad[0]!a}"
             raise self._error(what, line=line)
         return value
 

@@ -1,7 +1,7 @@
-"""Checks the commands of a command stream before a run: each command must stay within its arguments' memory.
+"""Checks the commands of a command stream before a run: each command may access only the memory of its arguments.
 
-The firmware does the check (`check_X` beside each instruction), since only the firmware knows which memory an
-instruction reads and writes.
+The firmware performs the check (function `check_X` for instruction `X`), since only the firmware knows which
+memory an instruction reads and writes.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ class CommandCheck:
         find_size: Callable[[Argument, Shapes], int],
         name_command: Callable[[int], str],
     ) -> None:
-        """Prepares the check; `check` runs it.
+        """Prepares the check of a command stream; `check` runs the check.
 
         Args:
           context: OpenCL context of the device.
-          queue: Queue that the check runs in.
-          firmware: Firmware program, which contains the check.
+          queue: OpenCL queue for the kernel that checks the commands.
+          firmware: Firmware program, which contains the kernel that checks commands.
           constants: Buffer with all constants of the function; None if there are none.
           stream: Command stream to check.
           open_places: Arguments whose size is known only in a run.
-          find_size: Returns the size of an argument for given shapes, in bytes.
-          name_command: Returns the name of a command's op, given the command's number.
+          find_size: Function that returns the size of an argument for given shapes, in bytes.
+          name_command: Function that returns the name of a command's op, given the command's number.
         """
         self._queue = queue
         self._stream = stream
@@ -69,7 +69,7 @@ class CommandCheck:
         self._kernel.set_args(words, np.uint32(len(stream.offsets)), sizes, constants, wrong)
 
     def check(self, words: Words, shapes: Shapes) -> None:
-        """Checks the words of the stream for the given shapes.
+        """Checks the words of the command stream for the given shapes.
 
         Raises:
           LiteRtError: SERIALIZATION, if a command is not valid; the error names op, instruction and argument.

@@ -1,4 +1,4 @@
-"""Assembles layer tasks to the firmware's command stream: each command has a number, a size and fields."""
+"""Assembles layer tasks into the firmware's command stream. Each command has a number, a size and fields."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ _MOST_REMEMBERED = 16
 
 
 def find_layer_runs(tasks: Sequence[Task], most_slots: int) -> Mapping[int, Sequence[LayerTask]]:
-    """Layers that follow each other, by the index of the first: one launch can name so many inputs and outputs."""
+    """Groups consecutive layer tasks.
+
+    Each group uses at most `most_slots` of the function's inputs and outputs.
+    """
     runs: dict[int, list[LayerTask]] = {}
     for is_layer, group in groupby(enumerate(tasks), lambda item: isinstance(item[1], LayerTask)):
         slots: set[Slot] = set()
@@ -48,7 +51,7 @@ def find_layer_runs(tasks: Sequence[Task], most_slots: int) -> Mapping[int, Sequ
 
 
 def slots_of(tasks: Sequence[LayerTask]) -> set[Slot]:
-    """Returns the inputs and outputs of the function that the given tasks use."""
+    """Returns the function's inputs and outputs that the given tasks use."""
     return {slot for task in tasks for a in task.arguments if (slot := find_slot(a))}
 
 
@@ -58,10 +61,11 @@ class CommandStream:
 
     Attributes:
       words: 32-bit words of the commands; words that are known only in a run are 0.
-      told: Sizes that are known only in a run and whether each may be negative, by the index of the word.
-      offsets: Index of each command's first word in `words`.
-      counts: Number of commands of each task.
-      places: Arguments whose memory the commands use, one command after another; None for an unused place.
+      told: Sizes that are known only in a run, by the index of the word to set; and whether each size may be
+        negative.
+      offsets: Index in `words` of each command's first word.
+      counts: Number of commands for each task.
+      places: Arguments whose memory the commands use, in the order of the commands; None for an unused field.
     """
 
     words: Words
@@ -81,13 +85,14 @@ class ToldWords:
         used: Set[int],
         check: Callable[[Words, Shapes], None],
     ) -> None:
-        """Compiles the stream's sizes to one function.
+        """Compiles the sizes of a command stream to one function.
 
         Args:
           stream: Command stream that depends on the shapes of a run.
           where: Name of the layers, for error messages.
-          used: Shapes that `check` needs.
-          check: Raises an error if words are not valid for given shapes.
+          used: Indices of the shapes that `check` needs.
+          check: Function that raises an error if the words of the command stream are not valid for the given
+            shapes.
         """
         self._stream = stream
         self._where = where
@@ -103,7 +108,10 @@ class ToldWords:
         self._find = lru_cache(_MOST_REMEMBERED)(self._make)
 
     def find(self, shapes: Shapes) -> Words:
-        """Returns all words, which callers must not change; raises INVALID_ARGUMENT, if a size is out of range."""
+        """Returns all words of the stream, which callers must not change.
+
+        Raises INVALID_ARGUMENT if a size is out of range.
+        """
         return self._find(tuple(map(shapes, self._shapes)))
 
     def _make(self, values: tuple[Sequence[int], ...]) -> Words:
@@ -128,13 +136,16 @@ class ToldWords:
         for size, is_signed in self._stream.told.values():
             value = evaluate(size, shapes, self._where, is_signed)
             if value > (_MOST_WORD >> is_signed) or value < -(2**31):
-                what = f"a size is {value}, but the maximum is {_MOST_WORD >> is_signed}"
+                what = f"a size in the command stream is {value}, but the maximum is {_MOST_WORD >> is_signed}"
                 raise LiteRtError(Status.INVALID_ARGUMENT, what, self._where)
         raise AssertionError("no size is out of range")
 
 
 def assemble(tasks: Sequence[LayerTask], find_place: Callable[[Argument], Place]) -> CommandStream:
-    """Assembles tasks with checked instructions; `find_place` returns where an argument's memory is."""
+    """Assembles layer tasks into a command stream.
+
+    `find_place` returns the memory region and offset of an argument.
+    """
     numbers = {name: number for number, name in enumerate(instruction_set())}
     words: list[int] = []
     told: dict[int, tuple[Size, bool]] = {}

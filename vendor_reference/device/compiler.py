@@ -1,6 +1,7 @@
 """Calls the OpenCL compiler, which may crash or hang; `program_builder.py` runs it in a child process.
 
-A build that fails is the kernel's fault only where the driver builds our own kernel.
+When a build fails, the driver also builds a test kernel of this module: only if that succeeds, the error blames
+the user's kernel.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _compile_text(context: cl.Context, device: cl.Device, text: ProgramText) -> 
 def load_binary(
     context: cl.Context, device: cl.Device, text: ProgramText, binary: bytes
 ) -> cl._cl._Program:
-    """Loads a program from its binary; raises COMPILATION, if the driver does not accept the binary."""
+    """Loads a program from its binary; raises COMPILATION if the driver does not accept the binary."""
     with span(SpanKind.BUILD, text.name or "program", origin="binary"):
         try:
             program = cl._cl._Program(context, [device], [binary])

@@ -12,8 +12,8 @@ from vendor_reference.programs.program_text import ProgramText
 def build(request: Mapping[str, Any]) -> Iterator[object]:
     """Compiles the programs of a request in order, and yields each result as plain data.
 
-    A request contains the driver's `library`, the device's `identity`, and `programs` with a name, a text and
-    options each.
+    A request contains the path of the driver's `library`, the device's `identity`, and `programs`, each with a
+    name, a source text and build options.
     """
     from vendor_reference.device.opencl import import_pyopencl
 

@@ -1,7 +1,7 @@
-"""Runs a CPU layer between OpenCL kernels: maps the layer's buffers while the queue waits.
+"""Runs a CPU layer between OpenCL kernels: the layer's buffers are mapped into host memory while the queue waits.
 
-If shapes are known only in a run, one CPU kernel serves all shapes if it accepts any batch size; otherwise each
-shape has its own CPU kernel.
+For shapes that are known only in a run, the library creates a CPU kernel for each shape. If the CPU kernel accepts
+any batch size, one kernel serves all shapes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from vendor_reference.executable.executable import (
 )
 
 MOST_KERNELS = 16
-"""Number of CPU kernels that are kept for shapes that return; older kernels are closed."""
+"""Number of CPU kernels that are kept in case their shapes occur again; older kernels are closed."""
 
 _READ = cl.map_flags.READ
 _WRITE_ALL = cl.map_flags.WRITE_INVALIDATE_REGION
@@ -55,11 +55,11 @@ class CpuLauncher:
     ) -> None:
         """Creates the CPU kernel, unless its shapes are known only in a run.
 
-        `values` are the shapes of the function; constants are read through `queue`.
+        `values` are the shapes of the function; the device uses `queue` to read constants.
 
         Raises:
-          LiteRtError: The library's own status and message; UNSUPPORTED, if the library no longer accepts the
-            configuration.
+          LiteRtError: The status and message that the CPU layer's library returns; UNSUPPORTED, if the library no
+            longer accepts the layer's configuration.
         """
         self._task = task
         self._values = values
@@ -86,7 +86,7 @@ class CpuLauncher:
             self._kernel = self._create_kernel(self._largest_op())
 
     def settle(self, shapes: Shapes) -> CpuLauncher:
-        """Selects or creates the CPU kernel for the current shapes; raises the library's error."""
+        """Selects or creates the CPU kernel for the current shapes; raises the error that the library returns."""
         if self._task.shapes:
             op = self._op(shapes)
             if self._has_any_batch:
@@ -97,7 +97,7 @@ class CpuLauncher:
         return self
 
     def run(self, queue: cl.CommandQueue) -> HostTime:
-        """Runs the CPU layer after the queue has finished the earlier work."""
+        """Waits until the queue has finished its earlier work, then runs the CPU layer."""
         with ExitStack() as mapped:
             addresses = {
                 buffer: mapped.enter_context(_map_buffer(queue, buffer, flags))
@@ -115,21 +115,22 @@ class CpuLauncher:
         """Returns the shape that the library computes for an output from the current input shapes.
 
         Raises:
-          LiteRtError: The library's own status and message; UNSUPPORTED, if the library no longer computes shapes.
+          LiteRtError: The status and message that the CPU layer's library returns; UNSUPPORTED, if the library no
+            longer computes output shapes.
         """
         inputs = _operands(self._task.op.inputs, self._task.inputs, shapes)
         said = self._ask(replace(self._task.op, inputs=tuple(inputs)))
         if said is None:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"{self._library} does not compute output shapes any more, but did so when the model was compiled",
+                f"{self._library} does not compute output shapes any more, but computed them for the compilation",
                 self._where,
                 "Compile the model again.",
             )
         return said[output]
 
     def attach(self, slot: Slot) -> None:
-        """Tells the launcher that another buffer is attached to an input or output."""
+        """Updates the launcher after another buffer has been attached to an input or output of the function."""
         for index, used in self._slots:
             if used == slot:
                 self._buffers[index] = self._attached[slot]

@@ -1,4 +1,4 @@
-"""Chooses the firmware's tuning for a device: the one that `litert-npu tune` has measured, or a default."""
+"""Chooses the firmware's tuning for a device: the best tuning that `litert-npu tune` found, or a default."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LIMIT_BYTES = 1 << 20
 _FEWEST_ROWS, _MOST_ROWS = 4, 8
 _MOST_OPERATIONS = 1 << 24
 _SCRATCH = FirmwareTuning().scratch
-"""The compiler counts on it."""
+"""Size of a worker's scratch memory, in floats; the compiler relies on this size."""
 
 _TUNING = record(
     FirmwareTuning,
@@ -46,7 +46,7 @@ def default_tuning(info: DeviceInfo, native_width: int) -> FirmwareTuning:
 
 
 def candidates(default: FirmwareTuning, info: DeviceInfo) -> list[FirmwareTuning]:
-    """Returns the tunings to measure: first the default, then other block sizes and other work unit sizes."""
+    """Returns the firmware tunings to measure: first the default, then other block and work unit sizes."""
     widths = [width for width in ROWS if width <= driver_of_device(info).widest_vector]
     now = default.unit_operations
     found = [replace(default, width=width, rows=rows) for width in widths for rows in ROWS.values()]
@@ -55,7 +55,10 @@ def candidates(default: FirmwareTuning, info: DeviceInfo) -> list[FirmwareTuning
 
 
 def find_tuning(info: DeviceInfo) -> FirmwareTuning | None:
-    """Returns the tuning that is stored for a device; None if there is none or the file is damaged."""
+    """Returns the firmware tuning that is stored for a device.
+
+    Returns None if no tuning is stored, or if the tuning's file is damaged.
+    """
     name = _name(info)
     try:
         data = read_file(_PART, name)
@@ -67,23 +70,23 @@ def find_tuning(info: DeviceInfo) -> FirmwareTuning | None:
     except OSError:
         return None
     except LiteRtError as error:
-        _LOG.warning("The file with the firmware's tuning is damaged and is ignored: %s", error)
+        _LOG.warning("The damaged file with the firmware's tuning is ignored: %s", error)
         return None
 
 
 def keep_tuning(info: DeviceInfo, tuning: FirmwareTuning) -> None:
-    """Stores a tuning for later programs.
+    """Stores a firmware tuning on disk, for processes that use the device later.
 
     Raises:
-      OSError: There is no folder for the file.
-      LiteRtError: The file cannot be written.
+      OSError: There is no cache folder for the file.
+      LiteRtError: The file with the firmware's tuning cannot be written.
     """
     fields = {"device": list(info.identity), "tuning": _TUNING.dump(tuning)}
     keep_file(_PART, _name(info), [json.dumps(fields).encode()], _NAMES, _LIMIT_BYTES)
 
 
 def forget_tuning(info: DeviceInfo) -> None:
-    """Removes the tuning that is stored for a device."""
+    """Removes the firmware tuning that is stored for a device."""
     with suppress(OSError):
         os.unlink(os.path.join(cache_folder(_PART), _name(info)))
 

@@ -1,4 +1,4 @@
-"""Finds the device memory for the arguments of a function's tasks: own memory and attached buffers."""
+"""Finds the device memory for the arguments of a function's tasks: own memory, or buffers that callers attach."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Value: TypeAlias = "bytes | cl.Buffer | cl.LocalMemory | None"
 
 
 _MOST_TOUCHED = 64 << 20
-"""Number of bytes of an arena that are touched ahead of the first run."""
+"""Number of bytes at the start of an arena whose pages are touched before the first run."""
 
 
 def find_slot(argument: Argument) -> Slot | None:
-    """Returns the function's input or output that an argument refers to; None for other arguments."""
+    """Returns the input or output of the function that an argument refers to; None for other arguments."""
     if argument.kind in (ArgumentKind.INPUT, ArgumentKind.OUTPUT):
         return argument.kind, argument.index
     return None
@@ -68,7 +68,7 @@ class FunctionMemory:
         }
 
     def value(self, argument: Argument) -> Value:
-        """Returns the value for an argument that is not an input or output of the function."""
+        """Returns the value to pass to a kernel for an argument that is not an input or output of the function."""
         if argument.kind is ArgumentKind.CONSTANT:
             return self._constants[argument.index].buffer
         if argument.kind is ArgumentKind.SHAPE:
@@ -80,7 +80,7 @@ class FunctionMemory:
         return self._arenas[argument.kind].place(argument.offset, argument.size_bytes)
 
     def size_bytes(self, argument: Argument, shapes: Shapes) -> int:
-        """Returns the size of an argument that is not a constant for the given shapes, in bytes."""
+        """Returns the size in bytes that a non-constant argument has for the given shapes."""
         if argument.kind is ArgumentKind.OUTPUT:
             return self.output_bytes[argument.index]
         if argument.kind is not ArgumentKind.INPUT:
@@ -91,7 +91,10 @@ class FunctionMemory:
         return largest.size_bytes
 
     def find_shape(self, argument: Argument) -> int | None:
-        """Returns the shape of an input if callers set the shape; None if the size is fixed."""
+        """Returns the index of the shape of an input argument if callers set this shape.
+
+        Returns None for arguments of fixed size.
+        """
         if argument.kind is not ArgumentKind.INPUT:
             return None
         return self._input_shapes.get(argument.index)
@@ -101,18 +104,18 @@ class FunctionMemory:
         return self._arenas[kind].buffer
 
     def origin(self, argument: Argument) -> int:
-        """Returns the offset of a place in its DDR or CMX arena, in bytes."""
+        """Returns the offset of an argument's memory in the DDR or CMX arena, in bytes."""
         return self._arenas[argument.kind].origin(argument.offset)
 
     def scratch(self, size_bytes: int) -> cl.Buffer:
-        """Returns the scratch memory that all library layers share, one after another; its size is fixed."""
+        """Returns the scratch memory that all library layers use in turn; the first call fixes the size."""
         if self._scratch is None:
             flags = cl.mem_flags.READ_WRITE
             self._scratch = cl.Buffer(self._cl_context, flags, size_bytes)
         return self._scratch
 
     def read(self, queue: cl.CommandQueue, tap: Tap) -> bytes:
-        """Returns the current data of a tensor in row-major order, after all enqueued work has finished."""
+        """Waits for all enqueued work, then returns the current data of a tensor in row-major order."""
         slot, dtype = find_slot(tap.argument), tap.tensor_type.element_type.numpy_dtype
         place = self.value(tap.argument) if slot is None else self.attached[slot]
         if not tap.tensor_type.num_elements:
@@ -126,7 +129,7 @@ class FunctionMemory:
         return data
 
     def shape_place(self, index: int) -> cl.Buffer:
-        """Returns the memory that contains the dimensions of a shape."""
+        """Returns the device memory that contains the dimensions of the shape with the given index."""
         shape = self._shapes[index]
         place = self._arenas[ArgumentKind.DDR].place(shape.offset, shape.size_bytes)
         assert place is not None
@@ -140,12 +143,12 @@ class FunctionMemory:
 
 
 def spread_offset(offset: int, alignment: int) -> int:
-    """Returns the offset of a place in DDR on a device that needs aligned places.
+    """Converts an offset in the DDR arena for a device that needs a larger alignment.
 
     Args:
-      offset: Offset in the executable, in bytes, a multiple of `ALIGNMENT`.
-      alignment: Alignment that the device needs, in bytes, a power of two. If it is larger than `ALIGNMENT`, all
-        offsets grow by the same factor.
+      offset: Offset that the executable gives, in bytes, a multiple of `ALIGNMENT`.
+      alignment: Alignment that the device needs, in bytes, a power of two. If the alignment is larger than
+        `ALIGNMENT`, all offsets grow by the same factor.
     """
     return offset * max(1, alignment // ALIGNMENT)
 

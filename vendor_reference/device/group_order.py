@@ -1,8 +1,8 @@
-"""Finds out whether work groups of one launch can pass results to each other, and the build option for that.
+"""Finds the build option with which work groups of the same kernel launch can pass results to each other.
 
-Atomic operations of OpenCL 1 do not order memory between work groups. Those of OpenCL 2 do, and those of OpenCL 3
-do if the device reports it. On a CPU all of them do, since drivers use the processor's atomic instructions, which
-order all memory.
+In OpenCL 1, atomic operations do not order the memory accesses of different work groups. In OpenCL 2, atomic
+operations do, and in OpenCL 3, if the device reports this capability. On a CPU, atomic operations always order
+memory accesses, since drivers use the processor's atomic instructions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ _NEEDED = _CAPABILITIES.ORDER_ACQ_REL | _CAPABILITIES.SCOPE_DEVICE
 
 
 def ordering_option(info: DeviceInfo, atomic_capabilities: int) -> str | None:
-    """Returns the build option with which atomic operations order memory between work groups; None without one.
+    """Returns the build option with which atomic operations order memory between work groups.
+
+    Returns None if the device has no such ordering.
 
     `atomic_capabilities` are the capabilities that an OpenCL 3 device reports; 0 for an older device.
     """

@@ -20,7 +20,7 @@ _SPACES = {
     cl.kernel_arg_address_qualifier.PRIVATE: BY_VALUE,
 }
 _NUMBERS = frozenset(CL_TYPES.values())
-_HINT = "Bind arguments in the kernel's order: inputs, then outputs, or the order in the layer's description."
+_HINT = "Bind the arguments in the order in which the kernel declares them."
 
 
 def read_signature(kernel: cl.Kernel, device: cl.Device, text: str) -> KernelSignature:
@@ -37,7 +37,7 @@ def read_signature(kernel: cl.Kernel, device: cl.Device, text: str) -> KernelSig
 
 
 def check_arguments(kernel: KernelSignature, task: KernelTask, where: str) -> None:
-    """Raises INVALID_ARGUMENT if a kernel declares other arguments than its task binds."""
+    """Raises INVALID_ARGUMENT if a kernel's declared arguments differ from the arguments that its task binds."""
     if len(kernel.arguments) != len(task.arguments):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
@@ -53,16 +53,16 @@ def check_arguments(kernel: KernelSignature, task: KernelTask, where: str) -> No
         ):  # not every driver counts bytes
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{describe_argument(kernel, index)} is a struct, but a number of "
-                f"{len(argument.scalar)} bytes is bound to the argument",
+                f"{describe_argument(kernel, index)} is a struct, but the bound value is a number of "
+                f"{len(argument.scalar)} bytes",
                 where,
                 "Declare a separate kernel argument for each number.",
             )
         if declared.space and declared.space not in _allowed(argument):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{describe_argument(kernel, index)} is {declared.space}, but the bound value "
-                f"({argument.kind.value}) is {' or '.join(_allowed(argument))}",
+                f"{describe_argument(kernel, index)} is declared {declared.space}, but the bound value "
+                f"({argument.kind.value}) needs {' or '.join(_allowed(argument))}",
                 where,
                 _HINT,
             )

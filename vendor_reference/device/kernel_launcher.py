@@ -1,11 +1,11 @@
 """Launches the kernel of a task on an OpenCL device, with the kernel's arguments and work sizes.
 
-If a program's text contains shapes as constants, the task has one kernel for each shape; otherwise the task keeps
-one kernel.
+If a program's source text contains shapes as constants, the task has one kernel for each shape; otherwise one
+kernel serves all shapes.
 
-Some CPU drivers compile a kernel again for each work group size, which takes longer than most runs, and choose a
-different size for nearly every shape. If the work sizes are known only in a run, this module therefore chooses one
-of two work group sizes.
+Some CPU drivers choose a different work group size for nearly every shape, and compile the kernel again for each
+work group size, which takes longer than most runs. If the work sizes are known only in a run, this module
+therefore chooses one of two work group sizes itself.
 """
 
 from __future__ import annotations
@@ -32,10 +32,13 @@ from vendor_reference.drivers.driver import driver_of_device
 from vendor_reference.executable.executable import ArgumentKind, KernelTask, work_size
 
 _MOST_KERNELS = 64
-"""Number of launches that are kept for shapes that return."""
+"""Number of kernel launches that are kept in case their shapes occur again."""
 
 _GROUPS = (16, 1)
-"""Work group sizes to try for a dimension that is known only in a run; the first that divides it is used."""
+"""Work group sizes for a dimension that is known only in a run.
+
+The first size that divides the dimension is used.
+"""
 
 _MOST_ITEMS = 256
 
@@ -45,8 +48,8 @@ class KernelLaunch:
     """A kernel with its arguments and work sizes, ready to be enqueued.
 
     Attributes:
-      part: Queue of the part of the device that the kernel is limited to; None for the whole device.
-      zeros: Clears the outputs in which the kernel accumulates; None if there are no such outputs.
+      part: Queue of the subdevice that the kernel is limited to; None if the kernel may use the whole device.
+      zeros: Operation that zeroes the outputs in which the kernel accumulates; None if there are no such outputs.
     """
 
     program: DeviceProgram
@@ -57,7 +60,7 @@ class KernelLaunch:
     zeros: ZeroFill | None = None
 
     def run(self, queue: cl.CommandQueue) -> cl.Event:
-        """Enqueues it."""
+        """Enqueues the kernel, after the fill of its outputs with zeros."""
         if self.zeros is not None:
             self.zeros.run(queue)
         if self.part is None:
@@ -74,16 +77,16 @@ class KernelLaunch:
 
     @property
     def variant(self) -> str:
-        """Returns a key that is equal for launches for which a driver compiles the kernel only once."""
+        """Returns a key for the kernel's compiled variant: launches with equal keys need only one compilation."""
         sizes = f"{list(self.local_size)}" if self.local_size else f"{list(self.global_size)} None"
         return f"{self.kernel.function_name} {sizes}"
 
 
 class ZeroFill:
-    """Fills the outputs that a kernel adds to with zeros, also if the kernel itself has no work items."""
+    """Fills a kernel's accumulated outputs with zeros, even if the kernel then has no work items to run."""
 
     def __init__(self, task: KernelTask, memory: FunctionMemory) -> None:
-        """Finds the buffers to fill; attached inputs and outputs are looked up at each launch."""
+        """Finds the buffers to fill with zeros; buffers that callers attach are looked up at each launch."""
         self._attached = memory.attached
         arguments = [task.arguments[index] for index in task.zeroed]
         slots = {slot for argument in arguments if (slot := find_slot(argument))}
@@ -111,7 +114,7 @@ class KernelLauncher:
         memory: FunctionMemory,
         programs: ModulePrograms,
     ) -> None:
-        """Stores the parts; the first launch creates the kernel."""
+        """Stores the arguments; the kernel is created at the first launch."""
         self._task = task
         self._context = context
         self._attached = memory.attached
@@ -130,12 +133,14 @@ class KernelLauncher:
         self._zeros = None if zeros.is_empty else zeros
 
     def settle(self, shapes: Shapes) -> KernelLaunch | ZeroFill | None:
-        """Returns the launch for the current shapes, or only the fill with zeros; None if there is nothing to run.
+        """Returns the kernel launch for the current shapes, or only the zero fill.
+
+        Returns None if there is nothing to run.
 
         Raises:
           LiteRtError: COMPILATION, if the program does not build; NOT_FOUND, if the program does not contain the
-            kernel; INVALID_ARGUMENT, if the kernel declares other arguments or sizes; MEMORY_ALLOCATION_FAILURE,
-            if the device has no memory left.
+            kernel; INVALID_ARGUMENT, if the kernel's declared arguments or work group size do not fit the task;
+            MEMORY_ALLOCATION_FAILURE, if the device has no memory left.
         """
         task = self._task
         if 0 in task.global_size:
@@ -194,7 +199,7 @@ class KernelLauncher:
                 size = len(argument.scalar) or argument.size_bytes
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    f"{describe_argument(signature, index)} does not take {size} bytes: {error}",
+                    f"{describe_argument(signature, index)} does not accept a value of {size} bytes: {error}",
                     where,
                 ) from error
         return kernel
@@ -215,9 +220,9 @@ class KernelLauncher:
         if items > most:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the work group has {items} work items, but the device takes at most {most}",
+                f"the work group has {items} work items, but the device supports at most {most} for this kernel",
                 self._where,
-                "Choose smaller local sizes, or leave them out.",
+                "Choose smaller local sizes, or omit the local sizes.",
             )
 
 
@@ -231,10 +236,10 @@ def _needs_steady_groups(task: KernelTask, context: OpenClContext) -> bool:
 
 
 def choose_group(sizes: Sequence[Size], global_size: Sequence[int]) -> tuple[int, ...]:
-    """Returns the work group sizes for a run: whole fixed dimensions, and a part of the first dynamic dimension.
+    """Returns the work group size for a run: all of each fixed dimension, and part of the first dynamic dimension.
 
-    If such a group has only one work item, the group is a part of the first fixed dimension instead. `sizes` are
-    the work sizes of the task, and `global_size` their values in this run.
+    If such a work group has only one work item, the work group is part of the first fixed dimension instead.
+    `sizes` is the global work size of the task, and `global_size` its value in this run.
     """
     group, items = [1] * len(sizes), 1
     for index, size in enumerate(sizes):

@@ -1,4 +1,4 @@
-"""Puts all constants of a function's library layers in one buffer, ordered and packed for the instructions."""
+"""Copies all constants of a function's library layers to one buffer, ordered and packed for the instructions."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class LayerConstants:
     """Constants of library layers on the device.
 
     Attributes:
-      buffer: Buffer with all constants; None if the constants have no bytes.
-      offsets: Offset of each constant in the buffer by the constant's index, in bytes.
-      sizes: Size of each constant as kernels read it by the constant's index, in bytes.
+      buffer: Buffer with all constants; None if the total size of the constants is 0.
+      offsets: Offset of each constant in the buffer, in bytes, by the constant's index.
+      sizes: Size of each constant in the form that kernels read, in bytes, by the constant's index.
     """
 
     def __init__(self, context: OpenClContext, constants: Mapping[int, Constant]) -> None:
-        """Copies the constants to the device, each in its memory order, packed and dequantized."""
+        """Dequantizes, reorders and packs the constants, and copies them to the device."""
         self.offsets: dict[int, int] = {}
         self.sizes = {index: constant.size_bytes for index, constant in constants.items()}
         self.buffer: cl.Buffer | None = None

@@ -1,6 +1,6 @@
 """Runs consecutive library layers as one launch of the firmware (`firmware/worker.cl`).
 
-On a device whose work groups cannot pass results to each other within a launch, each command is a separate launch.
+If the device's work groups cannot pass results to each other within a launch, each command is a separate launch.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class LayerProgram:
     """Firmware and memory that all library layers of a function share on the device.
 
     Attributes:
-      tuning: Tuning that the firmware was built with.
+      tuning: Tuning parameters with which the firmware was built.
     """
 
     firmware: DeviceProgram
@@ -64,7 +64,7 @@ class LayerRun:
 
     Attributes:
       where: Names of the layers, for messages.
-      reports: Whether a layer can report an error in a run; `check` raises that error.
+      reports: Whether a layer can report an error during a run; `check` then raises the error.
     """
 
     def __init__(
@@ -76,9 +76,9 @@ class LayerRun:
         program: LayerProgram,
         queue: cl.CommandQueue,
     ) -> None:
-        """Assembles the commands of the layers, and checks the commands that do not depend on shapes.
+        """Assembles the layers' commands, and checks the commands that do not depend on dynamic shapes.
 
-        `first` is the index of the first task in the function; `queue` is the queue for the checks.
+        `first` is the index in the function of the first layer task; the checks run in `queue`.
         """
         self._attached = memory.attached
         self._memory = memory
@@ -134,13 +134,13 @@ class LayerRun:
         )
 
     def attach(self, slot: Slot) -> None:
-        """Tells the layers that another buffer is attached to an input or output."""
+        """Updates the layers after another buffer has been attached to an input or output of the function."""
         if slot in self._regions:
             index = _FIRST_REGION + self._regions[slot]
             self._kernel.set_arg(index, self._attached[slot])
 
     def settle(self, shapes: Shapes) -> LayerRun:
-        """Sets the shapes of the following runs; raises INVALID_ARGUMENT, if a size is out of range."""
+        """Sets the shapes for the following runs; raises INVALID_ARGUMENT if a size is out of range."""
         if self._told is not None:
             words = self._told.find(shapes)
             if words is not self._words:
@@ -172,7 +172,7 @@ class LayerRun:
         return LaunchRow(events[0], events[-1])
 
     def check(self, queue: cl.CommandQueue) -> None:
-        """Raises the error that a layer has reported in a run that has ended: INVALID_ARGUMENT."""
+        """Raises INVALID_ARGUMENT if a layer reported an error in the finished run."""
         if not self._fault[0]:
             return
         _, command, low, high, size = (int(word) for word in self._fault[:5])
@@ -184,7 +184,7 @@ class LayerRun:
             Status.INVALID_ARGUMENT,
             f"index {index} of {name} is outside 0..{size - 1}",
             "a run on the NPU",
-            "Pass indices within the op's operand. The op's results of this run are not complete.",
+            "Pass indices within the op's operand. The results of this op are incomplete.",
         )
 
     def _find_size(self, argument: Argument, shapes: Shapes) -> int:

@@ -1,4 +1,4 @@
-"""A byte code module on a device: each program and constant is created once, when a function needs it."""
+"""A byte code module on a device; each program and constant is created when a function first needs it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ class Module:
         assets: Mapping[str, MemBuffer],
         allow_native_assets: bool = False,
     ) -> None:
-        """Reads byte code, which must stay valid as long as the module; `assets` are the registered assets."""
+        """Reads byte code, which must stay in memory as long as the module exists.
+
+        `assets` are the registered assets.
+        """
         self._device = device
         with span(SpanKind.LOAD, "read byte code", bytes=byte_code.nbytes):
             self._executable = read_module(byte_code)
@@ -54,19 +57,26 @@ class Module:
         self._libraries: dict[str, CpuLayerLibrary] = {}
 
     def find_function(self, name: str) -> Function:
-        """Returns the function with the given name for this device; raises NOT_FOUND, which lists the names."""
+        """Returns the function with the given name.
+
+        Raises NOT_FOUND with the names of all functions if there is none.
+        """
         return find_function(self._executable.functions_on(self._device.info.has_fp16), name)
 
     def kernel_texts(self) -> Sequence[str]:
-        """Returns the OpenCL text of each custom layer program; raises the same errors for assets as `load`."""
+        """Returns the OpenCL source of each custom layer's program.
+
+        Raises the same errors as `load` if an asset is unusable.
+        """
         return kernel_texts(self._executable, self._sources)
 
     def load(self, function: Function) -> OpenClFunction:
-        """Prepares one function of the module for runs.
+        """Loads one function of the module onto the device, so that the function can run.
 
         Raises:
           LiteRtError: NOT_FOUND, if an asset is missing; INVALID_ARGUMENT, if an asset has other contents;
-            UNSUPPORTED, if code may not or cannot run here; other statuses, if the device reports an error.
+            UNSUPPORTED, if machine code is not allowed or cannot run on this device; other statuses, if the device
+            reports an error.
         """
         if self._idle.get(function.name):
             return self._idle.pop(function.name)
@@ -87,10 +97,10 @@ class Module:
             return OpenClFunction(device, tasks)
 
     def give_back(self, function: Function, loaded: OpenClFunction) -> None:
-        """Takes back a loaded function that has no user any more.
+        """Takes back a loaded function that its user no longer needs.
 
-        A function with dynamic shapes is kept for reuse, so that a new call with another shape does not have to
-        allocate or build anything.
+        A loaded function with dynamic shapes is kept for reuse, so that a new call with another shape does not
+        have to allocate memory or build programs.
         """
         if function.shapes and function.name not in self._idle:
             loaded.detach_all()
@@ -99,7 +109,7 @@ class Module:
             loaded.close()
 
     def close(self) -> None:
-        """Releases the functions that are kept for reuse; no function of the module may be in use."""
+        """Releases the loaded functions that are kept for reuse; no function of the module may be in use."""
         for loaded in self._idle.values():
             loaded.close()
         self._idle.clear()
@@ -125,7 +135,7 @@ class Module:
         if not self._allow_native_assets:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"asset '{asset.asset}' ({asset.file_name}) is machine code, which may not run here",
+                f"asset '{asset.asset}' ({asset.file_name}) is machine code, which is not allowed to run here",
                 "option allow_native_assets",
                 "If you trust the file, allow it: Options(allow_native_assets=True), or --allow_native_assets.",
             )

@@ -1,4 +1,4 @@
-"""Builds the programs of a module for a device once, or once per shape if the text contains shapes."""
+"""Builds each program of a module once for a device, or once per shape if the program's text contains shapes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from vendor_reference.programs.asset_sources import AssetSources
 from vendor_reference.programs.program_text import ProgramText, compose_text
 
 MOST_FILLED = 64
-"""Number of programs for certain shapes that a module keeps in memory; older programs are on disk."""
+"""Number of programs for specific shapes that a module keeps in memory.
+
+Older programs remain in the disk cache.
+"""
 
 
 class ModulePrograms:
-    """Builds programs when a function or a shape needs them; several threads may call it."""
+    """Builds programs when a function or a shape needs them; several threads may use this object at once."""
 
     def __init__(
         self,
@@ -29,7 +32,7 @@ class ModulePrograms:
         sources: AssetSources,
         allow_native_assets: bool,
     ) -> None:
-        """Stores the programs; `prepare` builds them."""
+        """Stores the programs to build; `prepare` builds the programs."""
         self._builder = builder
         self._programs = programs
         self._sources = sources
@@ -40,7 +43,7 @@ class ModulePrograms:
         self._lock = threading.Lock()
 
     def prepare(self, indices: Collection[int]) -> None:
-        """Builds the given programs that do not depend on shapes, all in one request.
+        """Builds those of the given programs that do not depend on shapes, with one request to the compiler.
 
         Raises:
           LiteRtError: NOT_FOUND, if an asset is missing; INVALID_ARGUMENT, if an asset has other contents;
@@ -58,11 +61,11 @@ class ModulePrograms:
         self._built.update(zip(texts, self._builder.build(list(texts.values())), strict=True))
 
     def holes(self, task: Task) -> Sequence[Size]:
-        """Returns the sizes that are filled into the text of a task's program for each run."""
+        """Returns the sizes that are inserted into the text of a task's program for each run."""
         return self._programs[task.program].holes if isinstance(task, KernelTask) else ()
 
     def sizes(self, index: int) -> Sequence[Size]:
-        """Returns the extra arguments that follow the own arguments of kernels in a program for all shapes."""
+        """Returns the sizes that are passed as extra arguments to the kernels of a program for all shapes."""
         return self._sizes.get(index, ())
 
     def find(self, index: int, shapes: Shapes) -> DeviceProgram:

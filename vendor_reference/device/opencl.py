@@ -1,7 +1,7 @@
-"""Loads one OpenCL driver into this process, and finds the driver's device that serves as the NPU.
+"""Loads one OpenCL driver into this process, and finds the device of this driver that serves as the NPU.
 
-A process keeps its first OpenCL drivers, since the OpenCL loader reads the list of drivers only once. If a program
-has used OpenCL before this module, the program has chosen the drivers.
+A process cannot change its OpenCL drivers, since the OpenCL loader reads the list of drivers only once. If a
+program uses OpenCL before it imports this module, the drivers that the program loaded are used.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _platforms: Sequence[cl.Platform] = ()
 
 
 def check_installed() -> None:
-    """Raises an error if OpenCL cannot be loaded on this machine, without loading OpenCL."""
+    """Raises an error if OpenCL cannot be loaded on this machine; does not load OpenCL itself."""
     if find_spec("pyopencl") is None:
         raise LiteRtError(
             Status.UNSUPPORTED_RUNTIME_VERSION, "pyopencl is not installed", hint=_PYOPENCL_HINT
@@ -61,10 +61,12 @@ def check_installed() -> None:
 
 
 def load_driver(library: str) -> Sequence[cl.Device]:
-    """Returns the devices of this process; the first call loads the driver, and later calls ignore `library`.
+    """Returns the OpenCL devices of this process.
+
+    The first call loads the driver, and later calls ignore `library`.
 
     Raises:
-      LiteRtError: DYNAMIC_LOADING, if the driver does not start or has no device.
+      LiteRtError: DYNAMIC_LOADING, if the OpenCL driver does not start or has no device.
     """
     global _platforms
     with _lock:
@@ -82,7 +84,7 @@ def load_driver(library: str) -> Sequence[cl.Device]:
 
 
 def import_pyopencl() -> None:
-    """Imports pyopencl without loading a driver; raises DYNAMIC_LOADING, if the import fails."""
+    """Imports pyopencl without loading a driver; raises DYNAMIC_LOADING if the import fails."""
     # It keeps code in the home folder otherwise, and fails where it cannot write there.
     with _environment({"PYOPENCL_NO_CACHE": "1"}):
         try:
@@ -118,7 +120,7 @@ def describe_device(device: cl.Device) -> DeviceInfo:
 
 
 def find_device(library: str, identity: Sequence[str]) -> cl.Device:
-    """Returns the device with the given identity in a driver's process; raises DYNAMIC_LOADING without one."""
+    """Returns a driver's device with the given identity; raises DYNAMIC_LOADING if there is no such device."""
     for device in load_driver(library):
         if list(describe_device(device).identity) == list(identity):
             return device
@@ -128,11 +130,11 @@ def find_device(library: str, identity: Sequence[str]) -> cl.Device:
 def load_npu(wanted: str = "") -> tuple[cl.Device, str]:
     """Returns the device that serves as the NPU, and the library of the device's driver.
 
-    `wanted` is `platform[:device]`; with "", an environment variable decides if it is set. If a driver works alone
-    but not beside the libraries of this process, the next driver is used.
+    `wanted` is `platform[:device]`; with "", the environment variable LITERT_NPU_OPENCL decides if it is set. If a
+    driver conflicts with libraries that this process has loaded, the next driver is used.
 
     Raises:
-      LiteRtError: NOT_FOUND, if no driver works or no loaded driver has such a device.
+      LiteRtError: NOT_FOUND, if no driver works, or no loaded driver has the wanted device.
     """
     chosen = choose_device(wanted) if _platforms else _first_that_loads(find_devices(wanted))
     try:
@@ -161,7 +163,7 @@ def _first_that_loads(devices: Sequence[ChosenDevice]) -> ChosenDevice:
             if libc.dlopen(os.fsencode(library), os.RTLD_LAZY):
                 return device
             problems[library] = libc.dlerror().decode(errors="replace")
-        _LOG.warning("An OpenCL driver does not load in this process: %s", problems[library])
+        _LOG.warning("An OpenCL driver cannot be loaded into this process: %s", problems[library])
     library, problem = next(iter(problems.items()))
     what = f"OpenCL does not start: {problem.removeprefix(library).lstrip(': ')}"
     hint = _HIDDEN_HINT + known_drivers()["pocl"].hint
@@ -228,7 +230,7 @@ def _load_other(
         there = "; ".join(map(str, infos))
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"this process has no OpenCL device '{wanted}', but has loaded {there}",
+            f"the OpenCL drivers of this process have no device '{wanted}', only {there}",
             hint=f"Use another driver in a separate process, or set {VARIABLE} before the process starts.",
         )
     index = ranked[0]

@@ -1,4 +1,4 @@
-"""The OpenCL context of an open device: the device, its parts, and the process that opened it."""
+"""The OpenCL context of an open device, with the device's subdevices and the process that opened the device."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _MOST_PARTS = 64
 
 
 class OpenClContext:
-    """An open OpenCL device with its context.
+    """An open OpenCL device with its OpenCL context.
 
     Attributes:
       info: Names and versions of the device.
-      cl_device: OpenCL's.
-      cl_context: OpenCL's; it has the device's parts, too.
-      ordering_option: Build option with which work groups can pass results to each other in one launch; None if
-        work groups see only the results of earlier launches.
-      in_place: Whether kernels can use host memory without a copy, if the memory is aligned.
+      cl_device: OpenCL device object.
+      cl_context: OpenCL context object, which contains the device and its subdevices.
+      ordering_option: Build option with which work groups of a launch can pass results to each other; None if work
+        groups see only the results of earlier launches.
+      in_place: Whether kernels can use aligned host memory directly, without a copy.
     """
 
     def __init__(self, device: cl.Device) -> None:
@@ -42,7 +42,7 @@ class OpenClContext:
         self._process = os.getpid()
 
     def create_queue(self, has_times: bool = False) -> cl.CommandQueue:
-        """Returns a new in-order queue; its events have times, if requested."""
+        """Returns a new in-order queue; with `has_times`, the queue's events record times."""
         if not has_times:
             return cl.CommandQueue(self.cl_context, self.cl_device)
         return cl.CommandQueue(
@@ -50,10 +50,10 @@ class OpenClContext:
         )
 
     def create_part_queue(self, num_shaves: int) -> cl.CommandQueue | None:
-        """Returns a queue for a part of the device with one compute unit per shave; its events have times.
+        """Returns a queue for a subdevice with one compute unit per shave; the queue's events record times.
 
-        Returns None for all shaves (0 or the full number), and if the device cannot be split; then only the report
-        shows the number of shaves.
+        Returns None if `num_shaves` means all shaves (0 or the full number), or if the device cannot be split. In
+        the latter case, the limit has no effect on runs, and only the report shows it.
         """
         part = self._parts.get(num_shaves)
         if part is None:
@@ -61,22 +61,25 @@ class OpenClContext:
         return cl.CommandQueue(self.cl_context, part, cl.command_queue_properties.PROFILING_ENABLE)
 
     def is_home(self) -> bool:
-        """Whether this process opened the device. A forked process does not have the threads of OpenCL."""
+        """Whether this process opened the device.
+
+        A forked process cannot use the device, since OpenCL's threads are not forked.
+        """
         return os.getpid() == self._process
 
     def check_home(self) -> None:
-        """Raises an error in a forked process, in which a run would never end."""
+        """Raises an error in a forked process, in which a run on the device would never end."""
         if not self.is_home():
             raise LiteRtError(
                 Status.RUNTIME_FAILURE,
-                "the device was opened before this process was forked",
+                "the OpenCL device was opened before this process was forked",
                 str(self.info),
                 "Start processes with 'spawn' or 'forkserver', or load models only after the fork.",
             )
 
     @contextmanager
     def allocating(self, what: str) -> Iterator[None]:
-        """Adds the device's memory sizes to the error of a failed allocation."""
+        """Adds the device's memory sizes to the error if an allocation fails."""
         try:
             yield
         except cl.Error as error:

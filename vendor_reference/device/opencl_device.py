@@ -32,9 +32,9 @@ class OpenClDevice(OpenClContext):
     """An OpenCL device that serves as the NPU; several threads may use it.
 
     Attributes:
-      library: Path of the driver's library, which builds kernels in a child process.
+      library: Path of the OpenCL driver's library, with which a child process builds kernels.
       builder: Builder of the device's programs.
-      default_tuning: Firmware tuning for a device without measurements.
+      default_tuning: Firmware tuning that is used if the device has not been measured.
       firmware_tuning: Firmware tuning for functions that are loaded from now on.
     """
 
@@ -46,10 +46,10 @@ class OpenClDevice(OpenClContext):
         self.firmware_tuning = find_tuning(self.info) or self.default_tuning
 
     def limited(self, num_units: int) -> OpenClDevice:
-        """Returns the same device with the same memory and programs, but limited to some compute units.
+        """Returns a device that shares this device's memory and programs, but uses only `num_units` compute units.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if the device cannot be split.
+          LiteRtError: UNSUPPORTED, if the OpenCL device cannot be split.
         """
         if num_units >= self.info.compute_units:
             return self
@@ -67,14 +67,17 @@ class OpenClDevice(OpenClContext):
         return found
 
     def build_firmware(self) -> DeviceProgram:
-        """Returns the firmware program, which runs library layers, from the cache or newly built."""
+        """Returns the firmware program, which runs library layers.
+
+        Builds the program if the cache does not contain it.
+        """
         text = firmware_text(self.firmware_tuning)
         return self.builder.build([ProgramText("firmware", text, self.ordering_option or "")])[0]
 
     def load_constant(self, constant: Constant) -> BufferMemory:
-        """Returns a constant for kernels: the host memory itself if kernels can use it, otherwise a copy.
+        """Returns a constant's memory for kernels: the host memory itself if kernels can use it, otherwise a copy.
 
-        The constant's data must stay valid as long as the result.
+        The constant's data must stay valid as long as the returned memory is in use.
         """
         with self.allocating(f"a constant {constant.tensor_type}"):
             data = read_constant(constant)
@@ -85,7 +88,10 @@ class OpenClDevice(OpenClContext):
             return BufferMemory(buffer, data.nbytes)
 
     def share(self, address: int, size_bytes: int) -> BufferMemory:
-        """Wraps host memory at any address for inputs and outputs; it must stay valid as long as the result."""
+        """Wraps host memory at any address for use as an input or output.
+
+        The memory must outlive the returned object.
+        """
         if not size_bytes:
             return BufferMemory(None, 0)
         host = (ctypes.c_ubyte * size_bytes).from_address(address)
@@ -118,7 +124,7 @@ def shared_device(wanted: str) -> OpenClDevice:
 
 
 def load_library(name: str, sha256: str, data: memoryview) -> CpuLayerLibrary:
-    """Loads a library of CPU layers on first use; the data are copied, and `name` is used in messages.
+    """Loads a library of CPU layers on first use; copies `data`, and uses `name` in messages.
 
     The caller must give the library back with `release_library`.
     """

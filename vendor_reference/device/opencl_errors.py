@@ -44,12 +44,12 @@ _PARAM = "PARAM_"
 _COMMAND_LINE = "<command line>"
 """File name that the compiler reports for errors in its options."""
 _ASSEMBLY = "<inline asm>"
-"""File name that the compiler reports for inline assembly, whose lines are counted separately."""
+"""File name that the compiler reports for errors in inline assembly, which has line numbers of its own."""
 _PLACE = re.compile(r"^(?:error: )?(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): ", re.MULTILINE)
 
 
 def opencl_error(error: cl.Error, where: str, hint: str = "") -> LiteRtError:
-    """Returns the error for a failed OpenCL call, such as a run or an allocation."""
+    """Returns the error to raise for a failed OpenCL call, such as a run or an allocation."""
     status = Status.RUNTIME_FAILURE
     if error.code in _OUT_OF_MEMORY:
         status = Status.MEMORY_ALLOCATION_FAILURE
@@ -57,9 +57,10 @@ def opencl_error(error: cl.Error, where: str, hint: str = "") -> LiteRtError:
 
 
 def build_error(text: ProgramText, log: str, error: cl.Error | None = None) -> LiteRtError:
-    """Returns the error for a failed build.
+    """Returns the error to raise for a failed build of an OpenCL program.
 
-    `log` is the cleaned build log. `error` is None if the OpenCL call succeeded but the log reports an error.
+    `log` is the compiler's build log without irrelevant lines. `error` is None if the OpenCL call succeeded but
+    the log reports an error.
     """
     place = _PLACE.search(log)
     is_of_options = error is not None and error.code == cl.status_code.INVALID_BUILD_OPTIONS
@@ -88,7 +89,9 @@ def _spelling_hint(log: str, text: ProgramText) -> str:
     for name in _UNDECLARED.findall(log):
         tensor = _QUANTIZATION.match(name)
         if tensor and f"{tensor[1]}_{tensor[2]}" not in defined and f"{tensor[1]}_TYPE" in defined:
-            return f"{tensor[1]} has no scale and no zero point in this op, so no {name}. {_BUILD_HINT}"
+            return (
+                f"{tensor[1]} is not quantized in this op, so {name} is not defined. {_BUILD_HINT}"
+            )
         if near := closest_name(name, defined, 0.8):
             return f"Did you mean {near}? Correct the kernel, and compile the model again."
         if name.startswith(_PARAM):
@@ -96,7 +99,7 @@ def _spelling_hint(log: str, text: ProgramText) -> str:
             has = f"{', '.join(there)} in this op" if there else "none in this op"
             return (
                 f"A .cl layer has a PARAM_ define for each option of its op: {has}. "
-                "A layer with a description has the defines of the description."
+                "If the layer has a description, only the defines of the description exist."
             )
     return ""
 
@@ -117,7 +120,7 @@ def _pasting_hint(log: str, text: ProgramText) -> str:
             more = found["suffix"].removeprefix(number[1])
             return f"Define {name} is {value}, and '##' appends '{more}': remove this suffix. {_BUILD_HINT}"
         if value and found["name"] and found["name"].startswith(name):
-            return f"'##' joins the name {name} instead of its value {value}. {_BUILD_HINT}"
+            return f"'##' joins the name {name}, not its value {value}, to the other token. {_BUILD_HINT}"
         names += _NAME.findall(value)
     return ""
 

@@ -28,7 +28,7 @@ from vendor_reference.executable.executable import ArgumentKind
 
 _POLL_S = 50e-6
 _COMPLETE = 0
-"""Value of `CL_COMPLETE`; greater values mean that work is not finished, negative values are errors."""
+"""Value of `CL_COMPLETE`: higher values mean that an OpenCL command is unfinished, negative values are errors."""
 
 _numbers = count()
 
@@ -37,14 +37,14 @@ class OpenClEvent(Event):
     """Event that is signaled at the end of a run on an OpenCL device.
 
     Attributes:
-      context: OpenCL context of the event; runs in the same context can wait for the event on the device.
-      event: OpenCL's.
+      context: OpenCL context of the event; a run in the same context can wait on the device for the event.
+      event: OpenCL event object.
     """
 
     def __init__(
         self, context: cl.Context, event: cl.Event, failure: Callable[[cl.Error], LiteRtError]
     ) -> None:
-        """Wraps an OpenCL event; `failure` converts an OpenCL error to the error to raise."""
+        """Wraps an OpenCL event; `failure` converts an OpenCL error to a LiteRtError."""
         super().__init__()
         self.context = context
         self.event = event
@@ -58,7 +58,9 @@ class OpenClEvent(Event):
             deadline = time.monotonic() + timeout_s
             while not self.is_signaled():
                 if time.monotonic() >= deadline:
-                    raise LiteRtError(Status.TIMEOUT_EXPIRED, f"no event after {timeout_s} s")
+                    raise LiteRtError(
+                        Status.TIMEOUT_EXPIRED, f"the event was not signaled within {timeout_s} s"
+                    )
                 time.sleep(_POLL_S)
         try:
             self.event.wait()
@@ -93,13 +95,13 @@ class OpenClFunction:
         self._tasks.attach(slot, memory.buffer)
 
     def detach(self, kind: ArgumentKind, index: int, memory: BufferMemory) -> None:
-        """Detaches memory from the function; has no effect if the memory is not attached."""
+        """Detaches memory from an input or output of the function; has no effect if the memory is not attached."""
         if self._attached.get((kind, index)) is memory:
             del self._attached[kind, index]
             self._is_ready = False
 
     def detach_all(self) -> None:
-        """Waits for the current run and detaches all memory; the function can be used again."""
+        """Waits for the current run, and detaches all memory; the function can be used again afterwards."""
         with suppress(cl.Error):  # of a run that nobody waited for
             self._queue.finish()
         self._let_go()
@@ -110,10 +112,10 @@ class OpenClFunction:
         return self._tasks.shapes.input_shape(index) is not None
 
     def set_input_shape(self, index: int, shape: Sequence[int]) -> None:
-        """Sets the shape of input `index`, which is dynamic, for the following runs.
+        """Sets the shape of input `index`, which must be dynamic, for the following runs.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if the function was not compiled for the shape or the shape is above its
+          LiteRtError: INVALID_ARGUMENT, if the function was not compiled for the shape, or the shape exceeds its
             bound.
         """
         self._tasks.set_input_shape(index, shape)
@@ -126,7 +128,7 @@ class OpenClFunction:
         return self._tasks.shapes.find_ahead(shape)
 
     def run_tapped(self, receive: Receive) -> None:
-        """Same as `run`, but passes each tensor that the function shows to `receive` after its task."""
+        """Runs the tasks, and passes to `receive` the inner tensors that each task has written."""
         self._receive = receive
         try:
             self.run()
@@ -138,8 +140,8 @@ class OpenClFunction:
 
         Raises:
           LiteRtError: MISSING_INPUT_TENSOR, if an input or output has no memory; RUNTIME_FAILURE or
-            MEMORY_ALLOCATION_FAILURE, if the device reports an error; the message names the op and the kernel.
-            After an error, the function can be run again.
+            MEMORY_ALLOCATION_FAILURE, if the device reports an error; the message names the op and the kernel. The
+            function can be run again after an error.
         """
         self._context.check_home()
         if not self._is_ready:
@@ -188,20 +190,18 @@ class OpenClFunction:
         return OpenClEvent(self._context.cl_context, ended, lambda error: self._failure(error))
 
     def watch_tasks(self, running: memoryview[int]) -> Sequence[str]:
-        """Makes runs write the number of the current launch to memory; see `Dispatch.watch_tasks`."""
+        """Makes each run write its current launch's number to `running`, as `Dispatch.watch_tasks` describes."""
         return self._tasks.watch(running)
 
     def start_measuring(self, with_tasks: bool) -> None:
-        """Starts to measure runs, and each task if requested, which makes runs slower."""
+        """Starts to measure runs; with `with_tasks`, also measures each task, which makes runs slower."""
         self._stopwatch = Stopwatch(self._tasks.function.tasks if with_tasks else ())
         self._is_measured = True
 
     def stop_measuring(self) -> Sequence[Metric]:
-        """Returns the measurements since the start."""
+        """Stops measuring, and returns the measurements since `start_measuring`."""
         if self._stopwatch is None:
-            raise LiteRtError(
-                Status.RUNTIME_FAILURE, "no measurement has been started", self._where
-            )
+            raise LiteRtError(Status.RUNTIME_FAILURE, "measuring has not been started", self._where)
         metrics = self._stopwatch.metrics()
         self._stopwatch = None
         return metrics
@@ -230,8 +230,8 @@ class OpenClFunction:
         if memory.size_bytes < tensor_type.size_bytes:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{kind.value} {index} has a buffer of {memory.size_bytes} bytes, "
-                f"but {tensor_type} takes {tensor_type.size_bytes}",
+                f"the buffer of {kind.value} {index} has {memory.size_bytes} bytes, "
+                f"but {tensor_type} needs {tensor_type.size_bytes}",
                 self._where,
             )
 

@@ -1,7 +1,7 @@
-"""Memory for kernels: host memory itself if the device can use it, otherwise a copy in a device buffer.
+"""Memory for kernels: the host memory itself if the device can use it, otherwise a copy in a device buffer.
 
-Executables store constants in the model's form. Kernels read quantized constants as float32, in the memory order
-that the kernel needs.
+Executables store constants as the model has them. Before kernels read a constant, it is dequantized to float32 and
+reordered as the kernel requires.
 """
 
 from __future__ import annotations
@@ -17,16 +17,19 @@ from vendor_reference.executable.executable import Constant, Dequantization
 Array = np.ndarray[Any, np.dtype[Any]]
 
 VECTOR_ALIGNMENT = 64
-"""Alignment for the widest vector access of a CPU, in bytes; some drivers accept less and crash."""
+"""Alignment for the widest vector access of a CPU, in bytes.
+
+Some drivers accept memory with less alignment and then crash.
+"""
 
 
 class BufferMemory:
-    """Memory in an OpenCL buffer, with the host memory that belongs to it.
+    """An OpenCL buffer, with the host memory of which it may be a copy.
 
     Attributes:
       buffer: OpenCL buffer to pass to kernels; None if the size is 0.
       size_bytes: Size of the memory that a kernel may access, in bytes.
-      host: Array over the host memory, if the buffer is a copy of host memory; otherwise None.
+      host: NumPy view of the host memory if the buffer is a copy of host memory; otherwise None.
     """
 
     __slots__ = ("buffer", "host", "size_bytes")
@@ -37,18 +40,21 @@ class BufferMemory:
         self.host = host
 
     def send(self, queue: cl.CommandQueue) -> cl.Event:
-        """Copies host memory to the buffer before kernels that are enqueued later."""
+        """Enqueues a copy from host memory to the buffer; kernels that are enqueued later see the data."""
         assert self.buffer is not None
         return cl.enqueue_copy(queue, self.buffer, self.host, is_blocking=False)
 
     def fetch(self, queue: cl.CommandQueue) -> cl.Event:
-        """Copies the buffer to host memory after the kernels."""
+        """Enqueues a copy from the buffer to host memory, after the kernels that were enqueued earlier."""
         assert self.buffer is not None
         return cl.enqueue_copy(queue, self.host, self.buffer, is_blocking=False)
 
 
 def read_constant(constant: Constant) -> Array:
-    """Returns a constant's bytes as kernels read them, at an aligned address; copies them only if necessary."""
+    """Returns a constant's data in the form that kernels read, at an aligned address.
+
+    Copies the data only if necessary.
+    """
     is_changed = constant.panel or constant.order or constant.dequantization is not None
     stored = _stored_bytes(constant)
     if not is_changed and stored.ctypes.data % VECTOR_ALIGNMENT == 0:
@@ -59,7 +65,7 @@ def read_constant(constant: Constant) -> Array:
 
 
 def write_constant(constant: Constant, memory: Array) -> None:
-    """Writes a constant to `size_bytes` of memory in the kernels' form: dequantized, ordered and packed."""
+    """Writes a constant to `memory` in the form that kernels read: dequantized, reordered and packed."""
     stored, how = _stored_bytes(constant), constant.dequantization
     if not memory.size:
         return
@@ -116,7 +122,7 @@ def _pack(numbers: Array, panel: int, memory: Array) -> None:
 
 
 def aligned_memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Returns a new uninitialized array at an address that is aligned for kernels."""
+    """Returns a new uninitialized array whose address has the alignment that kernels need."""
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     memory = np.empty(size + VECTOR_ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % VECTOR_ALIGNMENT

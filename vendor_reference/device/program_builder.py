@@ -1,7 +1,7 @@
-"""Builds each program for a device once: looks in this process, then on disk, then calls the compiler.
+"""Builds each program for a device only once: looks in memory, then in the disk cache, and then compiles.
 
-The compiler runs in a child process, in a sandbox, since a kernel can make it crash, hang, or read files: this
-process loads binaries only.
+The OpenCL compiler runs in a child process, in a sandbox, since a kernel's source can make the compiler crash,
+hang or read files. The main process loads only the compiled binaries.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _SPLICE = re.compile(r"(?:\\|\?\?/)[ \t\v\f]*(?:\r\n?|\n)")
 """Line continuations, which the compiler removes before it splits the text into words."""
 
 _MAY_READ_FILES = re.compile("include|import|embed")
-"""All directives that read files; macros cannot create a directive's name."""
+"""All preprocessor directives that read files; a directive's name cannot come from a macro."""
 
 
 class DeviceProgram:
-    """A program that is built for the device, with the program's text and the compiler's output."""
+    """A program that was built for the device, with its source text and the compiler's output."""
 
     def __init__(self, builder: ProgramBuilder, text: ProgramText, built: CompiledProgram) -> None:
         self.text = text
@@ -53,18 +53,21 @@ class DeviceProgram:
         self._kept = set(built.variants)
 
     def create_kernel(self, entry: str) -> cl.Kernel:
-        """Returns a new kernel object with its own arguments; raises NOT_FOUND, which lists the kernels."""
+        """Returns a new kernel object of the program.
+
+        If the kernel does not exist, raises NOT_FOUND with a list of the kernels.
+        """
         if entry not in self.built.kernels:
             there = ", ".join(sorted(self.built.kernels)) or "none"
             raise LiteRtError(
                 Status.NOT_FOUND,
-                f"the program has no kernel '{entry}', but has {there}",
+                f"the program has no kernel '{entry}'; it has {there}",
                 self.text.name,
             )
         return cl.Kernel(self._program, entry)
 
     def keep_variants(self, variants: Set[str]) -> None:
-        """Stores the variants that the driver has compiled for the work sizes of the last run."""
+        """Caches the kernel variants that the driver has compiled for the work sizes of the last run."""
         new = variants - self._kept
         if self._builder.keeps_variants and new:
             self._kept |= new
@@ -76,11 +79,14 @@ class ProgramBuilder:
 
     Attributes:
       identity: Identity of the device.
-      keeps_variants: Whether a program is stored again after a run with other work sizes.
+      keeps_variants: Whether a program is stored in the cache again after a run with new work sizes.
     """
 
     def __init__(self, context: OpenClContext, library: str) -> None:
-        """Stores the parts; `library` is the driver's library, which the child process loads."""
+        """Stores the arguments.
+
+        `library` is the path of the OpenCL driver's library, which the child process loads.
+        """
         self._context = context.cl_context
         self._device = context.cl_device
         self._info = context.info
@@ -94,7 +100,7 @@ class ProgramBuilder:
         self._lock = threading.Lock()
 
     def build(self, texts: Sequence[ProgramText]) -> Sequence[DeviceProgram]:
-        """Returns the programs that are built from the given texts."""
+        """Returns the programs of the given texts; builds the programs that are not in a cache."""
         with self._lock:
             found = {text: self._find(text) for text in texts}
             missing = [text for text, program in found.items() if program is None]
@@ -106,7 +112,7 @@ class ProgramBuilder:
             return programs
 
     def load_code(self, name: str, code: DeviceCode) -> DeviceProgram:
-        """Loads a program that was compiled ahead of time, without its text."""
+        """Loads a program that was compiled ahead of time; needs no source text."""
         built = CompiledProgram(code.kernels, bytes(code.binary))
         return DeviceProgram(self, ProgramText(name, "", ""), built)
 
@@ -117,7 +123,7 @@ class ProgramBuilder:
     def keep(
         self, text: ProgramText, built: CompiledProgram, variants: Set[str]
     ) -> CompiledProgram:
-        """Stores a program again with the kernel variants that were compiled after the build."""
+        """Stores a program in the cache again, with the kernel variants that were compiled after the build."""
         if is_sandboxed():
             return built  # nothing of this process may get into the cache
         if not text.text or _MAY_READ_FILES.search(_SPLICE.sub("", text.text)):

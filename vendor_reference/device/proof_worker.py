@@ -17,10 +17,12 @@ _GROUP, _ITEMS = 4, 16
 
 
 def prove(library: str) -> Iterator[object]:
-    """Loads a driver and tests its devices; yields each device's description and fault, or "" if it works.
+    """Loads a driver and tests its devices.
+
+    Yields each device's description and problem, which is "" if the device works.
 
     Raises:
-      LiteRtError: DYNAMIC_LOADING, if the driver does not start.
+      LiteRtError: DYNAMIC_LOADING, if the OpenCL driver does not start.
     """
     from vendor_reference.device.opencl import describe_device, load_driver
 
@@ -39,18 +41,18 @@ def _find_problem(device: cl.Device) -> str:
     import pyopencl as cl
 
     if not (device.available and device.compiler_available):
-        return "it cannot compile kernels"
+        return "the device or its compiler is not available"
     try:
         found = _run(device)
     except LiteRtError as error:
         _, _, log = error.what.partition("\n")  # behind the sentence about a kernel of the user's
         log = log.strip()
-        return f"it does not build a kernel: {log or error.what}"
+        return f"the device cannot build a kernel: {log or error.what}"
     except cl.Error as error:
-        return f"it does not run a kernel: {error}"
+        return f"the device cannot run a kernel: {error}"
     reversed_in_group = [i - i % _GROUP + _GROUP - 1 - i % _GROUP for i in range(_ITEMS)]
     expected = [2.0 * i + 1.0 for i in reversed_in_group]
-    return "" if found == expected else f"a kernel's results are wrong: {found}"
+    return "" if found == expected else f"the test kernel's results are wrong: {found}"
 
 
 def _run(device: cl.Device) -> list[float]:

@@ -1,9 +1,9 @@
-"""Converts an OpenCL queue's times in a run from the device's clock to spans in the host's clock.
+"""Converts the times of an OpenCL queue's commands from the device's clock to time spans in the host's clock.
 
-The difference of the two clocks comes from reading the device's clock between two readings of the host's clock.
-The error is at most half the time between these readings, 0.1 to 0.5 us with Intel's driver. If a driver, such as
-PoCL, cannot report its clock, the end time of a marker gives the difference, with an error of about 20 us. Each
-span contains this error as `accuracy_ns`.
+To find the difference between the two clocks, the device's clock is read between two readings of the host's clock.
+The error of this difference is at most half the time between the two readings: 0.1 to 0.5 us with Intel's driver.
+Some drivers, such as PoCL, cannot report the device's clock; then the end time of a marker command gives the
+difference, with an error of about 20 us. Each time span contains the error as `accuracy_ns`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class HostTime:
 
 
 class LaunchRow(NamedTuple):
-    """Events of the first and the last of consecutive launches; both are the same event for a single launch."""
+    """Events of the first and the last launch in a sequence of launches; equal for a single launch."""
 
     first: cl.Event
     last: cl.Event
@@ -42,13 +42,13 @@ Ended: TypeAlias = "cl.Event | LaunchRow | HostTime"
 
 
 class HostRun(NamedTuple):
-    """Times of a run on the host, in nanoseconds of `perf_counter_ns`.
+    """The host's times of a run, in nanoseconds of `perf_counter_ns`.
 
     Attributes:
       begin: Time when the host began to enqueue the run.
       enqueued: Time when the host began to wait for the queue.
-      end: Time when the queue had finished.
-      track: Track of the host's spans.
+      end: Time when the queue finished the run.
+      track: Name of the time line's track for the host's time spans.
     """
 
     begin: int
@@ -57,7 +57,7 @@ class HostRun(NamedTuple):
     track: str
 
     def spans(self, call: str) -> Iterator[Span]:
-        """Returns the spans of the host's work."""
+        """Returns the time spans of the host's work in the run."""
         for kind, name, start, end in (
             (SpanKind.HOST, "enqueue", self.begin, self.enqueued),
             (SpanKind.WAIT, "NPU queue", self.enqueued, self.end),
@@ -66,10 +66,10 @@ class HostRun(NamedTuple):
 
 
 class QueueTimes:
-    """Converts the times of a queue whose events have profiling times."""
+    """Converts the times of a queue whose events record profiling times."""
 
     def __init__(self, queue: cl.CommandQueue, function: Function, track: str) -> None:
-        """Compares the clocks; the spans of `function` go on the track."""
+        """Measures the difference of the clocks; the time spans of `function` are shown on the track `track`."""
         self._function = function
         self._track = track
         looks = [_look(queue) for _ in range(_LOOKS)]
@@ -81,12 +81,12 @@ class QueueTimes:
         transfers: Mapping[str, cl.Event],
         run: HostRun,
     ) -> Sequence[Span]:
-        """Returns the spans of a finished run: its tasks, its transfers and the host's work.
+        """Returns the time spans of a finished run: its tasks, its transfers and the host's work.
 
         Args:
-          events: Events of the tasks that had work to do, by task index.
-          transfers: by what was sent or fetched: `input 0`.
-          run: Times of the run in the host's clock; all spans lie within them.
+          events: OpenCL events of the tasks that had work to do, by task index.
+          transfers: Events of the transfers, by the name of the tensor, such as `input 0`.
+          run: Start and end of the run in the host's clock; all time spans lie between them.
         """
         call = self._function.name
         found: list[tuple[SpanKind, str, Ended, Mapping[str, str | int]]] = [

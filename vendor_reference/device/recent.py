@@ -20,7 +20,7 @@ class Recent(Generic[_Key, _Value]):
         self._values: OrderedDict[_Key, _Value] = OrderedDict()
 
     def get(self, key: _Key, make: Callable[[], _Value]) -> _Value:
-        """Returns the value of a key, and creates the value if it is missing."""
+        """Returns the value of a key; if the value is missing, creates it with `make`."""
         if key in self._values:
             self._values.move_to_end(key)
             return self._values[key]

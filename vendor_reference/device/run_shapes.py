@@ -27,12 +27,15 @@ _MOST_KEPT = 16
 
 
 class RunShapes:
-    """Current shapes of a function: callers set input shapes; formulas, CPU layers and kernels give the others."""
+    """Current shapes of a function: callers set the input shapes.
+
+    Formulas, CPU layers and kernels determine all other shapes of the function.
+    """
 
     def __init__(self, function: Function, ask: Callable[[ShapeValue], Sequence[int]]) -> None:
-        """Sets each input's shape to its bound, for inputs whose shape is not set later.
+        """Sets the shape of each dynamic input to its bound; callers may set smaller shapes later.
 
-        `ask` returns a shape that the library of a CPU layer computes.
+        `ask` is called for each shape that the library of a CPU layer computes.
         """
         self._function = function
         self._where = f"function '{function.name}'"
@@ -55,7 +58,7 @@ class RunShapes:
             self._values[index] = self._shapes[index].bound
 
     def __getitem__(self, index: int) -> Shape:
-        """Returns a shape that is known already."""
+        """Returns the shape with the given index, which must be known already."""
         value = self._values[index]
         assert value is not None
         return value
@@ -70,10 +73,10 @@ class RunShapes:
         return None if found is None else self[found]
 
     def set_input(self, index: int, shape: Sequence[int]) -> bool:
-        """Sets the shape of input `index`, which is dynamic; returns whether the shape has changed.
+        """Sets the shape of input `index`, which must be dynamic; returns whether the shape has changed.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if the shape does not fit the model or is above the bound.
+          LiteRtError: INVALID_ARGUMENT, if the shape does not fit the model or exceeds its bound.
         """
         number = self._inputs[index]
         value = self._shapes[number]
@@ -84,10 +87,11 @@ class RunShapes:
         return is_new
 
     def find_ahead(self, index: int) -> Shape | None:
-        """Returns a shape that follows from the input shapes without a run; None if only a run finds it.
+        """Returns a shape that can be computed from the input shapes before a run.
 
-        A model file may give its inputs shapes that no run can have; then the result is the bound, and a run
-        reports the error.
+        Returns None if the shape is known only in a run.
+
+        If the model's input shapes are not valid for any run, the bound is returned, and a run reports the error.
         """
         if self._times[index] != BEFORE_ALL:
             return None
@@ -105,20 +109,22 @@ class RunShapes:
             self._values = before
 
     def forget(self) -> None:
-        """Forgets all shapes except the input shapes, at the start of a run."""
+        """Forgets all shapes except the input shapes; called at the start of a run."""
         for index, shape in enumerate(self._shapes):
             if shape.kind is not ShapeKind.INPUT:
                 self._values[index] = None
 
     def compute(self, task: int) -> list[int]:
-        """Computes the shapes that become known after a task; task -1 means before all tasks.
+        """Computes the shapes that become known after the given task.
+
+        Task -1 stands for the time before the first task.
 
         Returns:
-          The indices of the shapes that are new.
+          The indices of the shapes that were computed.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if a formula has no value or its value does not fit the model; the status
-            of the CPU layer's library, if the library reports an error.
+          LiteRtError: INVALID_ARGUMENT, if a formula has no value, or if its value does not fit the model. If a
+            CPU layer's library reports an error, the library's status.
         """
         computed: list[int] = []
         open_ones: Sequence[int] = self._others
@@ -142,7 +148,7 @@ class RunShapes:
             value = tuple(self._ask(shape))
             task = self._function.tasks[shape.index]
             assert isinstance(task, CpuTask)
-            what = f"the shape of '{shape.name}' that {task.asset.file_name} says, {format_shape(value)},"
+            what = f"the shape of '{shape.name}' that {task.asset.file_name} computes, {format_shape(value)},"
             _check(shape, value, what, f"op '{task.op_name}', {self._where}")
             return value
         where = f"the shape of '{shape.name}', {self._where}"
@@ -155,14 +161,15 @@ class RunShapes:
         """Checks and sets a shape that a kernel has written.
 
         Raises:
-          LiteRtError: RUNTIME_FAILURE, if the kernel has not written the shape or the shape is not valid.
+          LiteRtError: RUNTIME_FAILURE, if the kernel has not written the shape, or if the written shape is not
+            valid.
         """
         shape = self._shapes[index]
         task = self._function.tasks[shape.index]
         where = f"kernel '{task.entry}' of op '{task.op_name}', {self._where}"
         if tuple(numbers) == NOT_WRITTEN * len(shape.pattern):
             raise LiteRtError(
-                Status.RUNTIME_FAILURE, f"the shape of '{shape.name}' was not written", where,
+                Status.RUNTIME_FAILURE, f"the kernel has not written the shape of '{shape.name}'", where,
                 "Let one work item of the kernel write all dimensions of the shape.",
             )  # fmt: skip
         what = f"the shape of '{shape.name}' that the kernel has written, {format_shape(numbers)},"
@@ -215,7 +222,7 @@ class _ShapesAhead:
 
 
 NOT_WRITTEN = (2**32 - 1,)
-"""Value of a dimension in memory before a kernel has written the dimension."""
+"""Value that marks a dimension in memory that no kernel has written yet."""
 
 
 def _check(
@@ -238,4 +245,4 @@ def _check(
         hint = f"Compile the model for larger shapes: --shape_bounds={shape.name}:{larger}."
         if status is not Status.INVALID_ARGUMENT:
             hint = "The kernel has written past its output, or the bound is too small."
-        raise LiteRtError(status, f"{what} is above its bound {bound}", where, hint)
+        raise LiteRtError(status, f"{what} exceeds its bound {bound}", where, hint)

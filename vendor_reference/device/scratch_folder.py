@@ -1,4 +1,4 @@
-"""A temporary folder for one process, in which a driver unpacks and compiles; the process removes it at exit.
+"""A temporary folder in which a driver unpacks and compiles; each process has its own, and removes it at exit.
 
 `program_cache.py` stores compiled programs permanently.
 """
@@ -31,7 +31,7 @@ _LEAST_FREE = 16 << 20  # bytes; a compiler whose disk is full fails without a r
 
 
 def make_scratch_folder() -> str:
-    """Creates a scratch folder, and removes the scratch folders of processes that have ended."""
+    """Creates a scratch folder for this process, and removes the scratch folders of processes that have ended."""
     if is_sandboxed():  # there is no cache; it goes with the folder that its parent gave it
         return tempfile.mkdtemp(prefix="litert-npu-")
     try:

@@ -1,4 +1,4 @@
-"""Compiles many sizes to one Python function, which computes common parts only once."""
+"""Compiles many size formulas to one Python function, which computes common subexpressions only once."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ _FUNCTIONS = {"/": "divide", "%": "remainder"}
 def compile_sizes(
     sizes: Sequence[Size], shapes: Mapping[int, Sequence[Size]] | None = None
 ) -> SizeProgram:
-    """Compiles sizes to a function that takes the shapes of a run and returns the values of the sizes in order.
+    """Compiles size formulas to a function that takes the shapes of a run, and returns all sizes in order.
 
-    The function raises ZeroDivisionError and ValueError of its operators, and does not check values:
-    `evaluate` checks them, and names the size.
+    The compiled function does not check values, and its operators may raise ZeroDivisionError or ValueError. For
+    an error message that names the size, callers then use `evaluate`.
 
     Args:
-      sizes: without those of a shape that stands behind it in `shapes`.
-      shapes: that are not asked for, but computed by sizes, too.
+      sizes: Size formulas to compute; a formula in `shapes` may use only shapes that precede its own shape there.
+      shapes: Formulas of computed shapes, by shape index; the function computes these shapes itself instead of
+        requesting them.
 
     Raises:
-      LiteRtError: SERIALIZATION, if the sizes have too many nested operations.
+      LiteRtError: SERIALIZATION, if a size formula has too many nested operations.
     """
     try:
         writer = _Writer(shapes or {})
         names = [writer.name(size) for size in sizes]
     except RecursionError:
-        what = "sizes have more nested operations than fit on this thread's stack"
+        what = "sizes have more nested operations than this thread's stack can hold"
         raise LiteRtError(Status.SERIALIZATION, what, "byte code") from None
     text = "\n    ".join(["def program(shapes):", *writer.lines, f"return [{', '.join(names)}]"])
     scope: dict[str, Callable[..., Any]] = {

@@ -10,14 +10,17 @@ from litert.core.tracing import Span, SpanKind
 from vendor_reference.executable.executable import Task
 
 _MOST_LATER = 100
-"""Number of runs whose events are kept."""
+"""Number of runs whose OpenCL events are kept."""
 
 
 class Stopwatch:
-    """Collects the times of runs; `has_tasks` tells whether tasks are measured, too."""
+    """Collects the times of runs; `has_tasks` is true if tasks are measured, too."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
-        """Starts without times; `tasks` are the tasks to measure one by one, and may be empty."""
+        """Creates a stopwatch without measured times.
+
+        `tasks` are the tasks to measure one by one, and may be empty.
+        """
         self.has_tasks = bool(tasks)
         self._tasks = tasks
         self._task_ns = [0] * len(tasks)
@@ -27,7 +30,7 @@ class Stopwatch:
         self._later: list[Callable[[], Iterable[Span]]] = []
 
     def add(self, time_s: float, spans: Callable[[], Iterable[Span]]) -> None:
-        """Adds a run that has ended; its device times are mostly read later, since reading them takes time."""
+        """Adds a finished run; most device times are read later, since reading them takes time."""
         self._runs += 1
         self._total_s += time_s
         self._best_s = min(self._best_s, time_s)

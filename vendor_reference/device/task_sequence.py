@@ -1,7 +1,7 @@
 """Enqueues the tasks of a function on an OpenCL device, all at once if all shapes are known before the run.
 
-Otherwise the tasks are enqueued in stages. Between two stages, the shapes that kernels have written are read,
-since they decide how the next tasks are launched.
+If kernels determine shapes during the run, the tasks are enqueued in stages. Between two stages, the shapes that
+kernels have written are read, since they decide how the next tasks are launched.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class TaskSequence:
     Attributes:
       function: Function of the executable.
       shapes: Shapes of the next run.
-      launches: Launches of the last run, or of the next run if they are known, by the index of the task (for
-        library layers: of the first task).
-      is_staged: Whether shapes that kernels write decide how later tasks are launched, so that a run waits in
-        between.
-      waits: Whether the host waits during a run: for shapes, for CPU layers, or for errors of layers.
+      launches: Launches of the last run, or of the next run if its launches are known already. Keys are task
+        indices; consecutive library layers share the index of the first layer.
+      is_staged: Whether shapes that kernels write decide how later tasks are launched, so that the host must wait
+        during a run.
+      waits: Whether the host waits during a run for shapes, CPU layers or errors of layers.
     """
 
     def __init__(
@@ -131,7 +131,10 @@ class TaskSequence:
             self._is_settled = True
 
     def watch(self, running: memoryview[int]) -> Sequence[str]:
-        """Makes runs write the current launch's number, from 1, to host memory; returns the launches' names."""
+        """Makes each run write the number of its current launch (from 1) to `running`.
+
+        Returns the names of the launches.
+        """
         context = self._context
         if len(self._launchers) > 1 and context.in_place:
             flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
@@ -156,7 +159,8 @@ class TaskSequence:
 
         Args:
           queue: In-order queue for the run.
-          events: Receives the event of each launch, by the index of the task or of the first of several layers.
+          events: Dictionary that receives the OpenCL event of each launch, by the index of the launch's first
+            task.
           is_each: Whether each library layer is a separate launch.
           after: Function to call after each launch, with the launch's task.
 
@@ -177,20 +181,20 @@ class TaskSequence:
             run.check(queue)
 
     def show(self, queue: cl.CommandQueue, receive: Receive, task: int) -> None:
-        """Waits for a task, and passes on the tensors that the task has written."""
+        """Waits for a task, then passes the tensors that the task has written to `receive`."""
         for tap in self.function.taps:
             if tap.task == task:
                 receive(tap.name, tap.tensor_type, memoryview(self._memory.read(queue, tap)))
 
     def tell_shapes(self, queue: cl.CommandQueue) -> None:
-        """Writes the output shapes to the caller's memory after the queue has finished."""
+        """Writes the dynamic output shapes to memory that callers have attached, after the queue has finished."""
         for output in self.function.dynamic_outputs:
             place = self._memory.attached[ArgumentKind.OUTPUT, output.shape_output]
             assert place is not None
             _send(queue, place, self.shapes[output.shape])
 
     def keep_variants(self) -> None:
-        """Stores the kernel variants that the driver has compiled for the work sizes of the last run."""
+        """Caches the kernel variants that the driver has compiled for the work sizes of the last run."""
         variants: dict[DeviceProgram, set[str]] = {}
         for launch in self.launches.values():
             if isinstance(launch, KernelLaunch):
@@ -240,7 +244,7 @@ class TaskSequence:
     ) -> None:
         self.launches = {}
         if events or not self._is_settled:
-            raise AssertionError("the run was not prepared")
+            raise AssertionError("the launches of the run were not prepared")
         self.shapes.forget()
         self._compute(queue, BEFORE_ALL)
         for index in self._launchers:

@@ -1,7 +1,7 @@
 """Chooses the OpenCL device that emulates the NPU.
 
-The choice is the best device of the working drivers: a GPU before a CPU, then by the driver's merit. A simulator
-  is chosen only by name.
+The best device of all working drivers is chosen: GPUs are better than CPUs, and drivers for the same type of
+device are ranked by merit. A simulator is used only if the user names it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from vendor_reference.drivers.installation import Installation, find_installatio
 from vendor_reference.drivers.proof import Proof, fingerprint, prove
 
 _KINDS = ("CPU", "ACCELERATOR", "GPU")
-"""Device types from good to better; other types are worse."""
+"""Types of devices, from worst to best; all other types are worse."""
 
 _DEFAULT = "intel"
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenDevice:
-    """A device and its driver."""
+    """An OpenCL device and its driver."""
 
     installation: Installation
     info: DeviceInfo
@@ -36,24 +36,28 @@ class ChosenDevice:
 
     @property
     def fingerprint(self) -> str:
-        """Identity of the device: equal if the same driver builds for the same device."""
+        """Fingerprint of the device and driver; equal only for the same driver that builds for the same device."""
         return "\n".join([fingerprint(self.installation), *self.info.identity])
 
 
 def choose_device(wanted: str = "") -> ChosenDevice:
-    """Chooses a device of a working driver, without loading a driver in this process.
+    """Chooses a device of a working driver, without loading a driver into this process.
 
     Args:
-      wanted: `wanted` is `platform[:device]`; "" takes the environment variable, if set.
+      wanted: Device to choose, as `platform[:device]`; with "", the environment variable LITERT_NPU_OPENCL decides
+        if it is set.
 
     Raises:
-      LiteRtError: NOT_FOUND, with each driver and the reason why it is not used.
+      LiteRtError: NOT_FOUND, with a list of all drivers and the reasons why they are not used.
     """
     return find_devices(wanted)[0]
 
 
 def find_devices(wanted: str = "") -> Sequence[ChosenDevice]:
-    """Lists all devices of working drivers, best first; otherwise like `choose_device`."""
+    """Lists all devices of working drivers, with the best device first.
+
+    Arguments and errors are as for `choose_device`.
+    """
     wanted = wanted or os.environ.get(VARIABLE, "")
     proofs = prove_all(wanted)
     devices = [ChosenDevice(p.installation, info) for p in proofs for info in p.devices]
@@ -64,7 +68,7 @@ def find_devices(wanted: str = "") -> Sequence[ChosenDevice]:
 
 
 def prove_all(wanted: str = "") -> Sequence[Proof]:
-    """Proves installed drivers: only the wanted driver, if it works; otherwise all but simulators."""
+    """Tests the installed drivers: only the wanted driver if it works, otherwise all drivers except simulators."""
     wanted = (wanted or os.environ.get(VARIABLE, "")).lower()
     name = wanted.partition(":")[0].strip()
     installations = find_installations()
@@ -76,7 +80,7 @@ def prove_all(wanted: str = "") -> Sequence[Proof]:
 
 
 def rank_devices(devices: Sequence[DeviceInfo], wanted: str) -> Sequence[int]:
-    """Finds the indices of the devices whose names contain the wanted parts, best first."""
+    """Returns the indices of the devices whose names contain the wanted parts, with the best device first."""
     platform, _, name = wanted.partition(":")
     fitting = [
         index
@@ -89,12 +93,12 @@ def rank_devices(devices: Sequence[DeviceInfo], wanted: str) -> Sequence[int]:
 
 
 def is_simulator(device: DeviceInfo) -> bool:
-    """Whether a device is a simulator, which checks each memory access and is slow."""
+    """Returns whether a device is a simulator, which is slow because it checks each memory access."""
     return driver_of_device(device).is_simulator
 
 
 def install_hint() -> str:
-    """Makes the hint about installing a working driver."""
+    """Returns a hint about how to install a working driver."""
     return f"Install one: {known_drivers()[_DEFAULT].hint}, or {known_drivers()['pocl'].hint}."
 
 
@@ -112,8 +116,10 @@ def _none_left(wanted: str, proofs: Sequence[Proof]) -> LiteRtError:
     there = [str(info) for proof in proofs for info in proof.devices]
     failed = [str(proof) for proof in proofs if proof.problem]
     if wanted and there:
-        what = f"no OpenCL device '{wanted}'; there is: {'; '.join(there)}"
-        hint = f"Set {VARIABLE} to platform[:device], with parts of these names."
+        what = f"there is no OpenCL device '{wanted}'; the available devices are {'; '.join(there)}"
+        hint = (
+            f"Set {VARIABLE} to platform[:device], with parts of the names of an available device."
+        )
     else:
         what = (
             "no OpenCL driver works on this machine" if failed else "no OpenCL driver is installed"

@@ -1,4 +1,4 @@
-"""The properties of an OpenCL device, and the identity that its binaries depend on."""
+"""The properties of an OpenCL device, and the device's identity, on which compiled binaries depend."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class DeviceInfo:
     """A device.
 
     Attributes:
-      kind: GPU, CPU, ACCELERATOR or CUSTOM.
+      kind: Type of the device: GPU, CPU, ACCELERATOR or CUSTOM.
       memory_bytes: Size of the memory that kernels can address, in bytes.
-      has_fp16: Whether kernels can compute with `half`.
-      processor: For a CPU, its model and instruction sets (see `describe_processor`); otherwise "".
+      has_fp16: Whether kernels can compute with values of type `half`.
+      processor: Model and instruction sets of a CPU (see `describe_processor`); "" for other devices.
     """
 
     platform: str
@@ -36,7 +36,7 @@ class DeviceInfo:
 
     @property
     def identity(self) -> Sequence[str]:
-        """Identity of the device for binaries: equal for devices that can run the same binary."""
+        """Identity of the device, which is equal for devices that can run the same binary."""
         return (
             self.platform,
             self.platform_version,
@@ -63,7 +63,7 @@ DEVICE_INFO = record(
     has_fp16=BOOLEAN,
     processor=TEXT,
 )
-"""Converts a device's properties to plain data."""
+"""Codec that converts a device's properties to plain data, and back."""
 
 _MODEL = (
     "vendor_id", "cpu family", "model", "stepping", "CPU implementer", "CPU part", "CPU variant",
@@ -75,7 +75,8 @@ _INSTRUCTIONS = ("flags", "Features")
 def describe_processor() -> str:
     """Describes this machine's CPU: manufacturer, model numbers, and a digest of its instruction sets.
 
-    Drivers name a CPU only by its brand ("AMD EPYC"), which does not tell whether it has AVX-512.
+    OpenCL drivers report only the brand of a CPU, such as "AMD EPYC", which does not reveal whether the CPU has
+    AVX-512.
     """
     fields: dict[str, str] = {}
     # Only the first CPU: reading all lines takes long on a large machine.

@@ -1,7 +1,7 @@
-"""Known facts about an OpenCL driver: each module in `known/` declares one `DRIVER`.
+"""Known facts about OpenCL drivers; each module in `known/` declares one driver as `DRIVER`.
 
-A driver is an implementation of OpenCL: Intel's runtime, PoCL, a GPU's. An unknown driver works with the defaults
-  of this class. Abilities of a driver are not listed here, but tried; see `proof.py`.
+A driver is an implementation of OpenCL, such as Intel's runtime, PoCL or the driver of a GPU. For unknown drivers,
+the defaults of class `Driver` apply. The capabilities of drivers are not listed here, but tested; see `proof.py`.
 """
 
 from __future__ import annotations
@@ -15,26 +15,24 @@ from litert.host.extensions import load_package
 from vendor_reference.drivers.device_info import DeviceInfo
 
 VARIABLE = "LITERT_NPU_OPENCL"
-"""Environment variable with `platform[:device]`: parts of names and versions, in any case, or a driver's name."""
+"""Environment variable that selects a device as `platform[:device]`; both parts are parts of names or versions."""
 
-NOT_THE_KERNEL = (
-    f"The kernel is not at fault. litert-npu info tries all drivers; {VARIABLE} chooses one."
-)
-"""Hint about a driver that fails."""
+NOT_THE_KERNEL = f"The kernel is not at fault. litert-npu info tests all drivers; choose a driver with {VARIABLE}."
+"""Hint in errors about a driver that fails with any kernel."""
 
 CRASH_HINT = f"Simplify the kernel, or use another driver ({VARIABLE})."
-"""Hint about a kernel that crashes or hangs a driver's compiler."""
+"""Hint in errors about a kernel that makes a driver's compiler crash or hang."""
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxNeeds:
-    """The access that a driver needs in a sandbox, in addition to the system's libraries.
+    """The file access that a driver needs in a sandbox, in addition to the system's libraries.
 
     Attributes:
-      folders: Folders to read recursively, if they exist.
-      programs: Programs to start, by their names in `PATH`.
-      listed: Folders to list without reading files.
-      device_files: Device files to open for reading and writing; `*` matches any name.
+      folders: Folders that the driver may read recursively, if they exist.
+      programs: Names of programs in `PATH` that the driver may start.
+      listed: Folders that the driver may list, without reading the files.
+      device_files: Device files that the driver may read and write; `*` matches any name.
     """
 
     folders: Sequence[str]
@@ -44,24 +42,27 @@ class SandboxNeeds:
 
 
 _SYSTEM_FOLDERS = ("/sys", "/proc/driver", "/proc/devices", "/proc/modules", "/dev/dri")
-"""Folder in which drivers find their hardware."""
+"""Folder from which drivers read information about the hardware."""
 
 
 class Driver:
-    """An OpenCL driver; the defaults hold for unknown drivers.
+    """Facts about an OpenCL driver; the defaults apply to unknown drivers.
 
     Attributes:
-      name: This project's name for the driver, in lower case: `pocl`.
-      library: Beginning of the library's file name.
-      platform: Name of the OpenCL platform.
-      hint: How to install the driver.
-      is_simulator: Whether the driver is a slow simulator that checks each access; it is used only by name.
+      name: Short name of the driver in this project, in lower case, such as `pocl`.
+      library: Start of the file name of the driver's library.
+      platform: Name of the driver's OpenCL platform.
+      hint: Hint that says how to install the driver.
+      is_simulator: Whether the driver is a simulator, which is slow because it checks each memory access;
+        simulators are used only if the user names them.
       compiles_for_group_sizes: Whether the driver compiles a kernel again for each work group size.
-      orders_groups: Whether work groups of one launch can exchange results, if the device supports it.
-      keeps_variants: Whether a binary that is saved after runs contains the code for their work sizes.
+      orders_groups: Whether work groups of the same launch can exchange results, if the device supports it.
+      keeps_variants: Whether a binary that is saved after runs contains the code that was compiled for the runs'
+        work sizes.
       widest_vector: Number of floats in the widest vector that the driver handles safely.
-      guard: Text in front of each program, if the sandbox does not contain all of the driver's compiler.
-      threads_variable: Environment variable that limits the driver's threads; "" for none.
+      guard: Text that is put before each program, needed if a part of the driver's compiler runs outside the
+        sandbox.
+      threads_variable: Environment variable that limits the number of the driver's threads; "" if there is none.
     """
 
     name = ""
@@ -77,19 +78,21 @@ class Driver:
     threads_variable = ""
 
     def find(self) -> Sequence[str]:
-        """Finds the library's paths if it is installed but not registered with the OpenCL loader."""
+        """Finds the driver's library if the driver is installed, but not registered with the OpenCL loader."""
         return ()
 
     def environment(self, make_scratch_folder: Callable[[], str]) -> Mapping[str, str]:
-        """Environment variables that the driver needs while it loads.
+        """Returns the environment variables that the driver needs while it is loaded.
 
         Args:
-          make_scratch_folder: Makes a temporary folder that is removed with the process.
+          make_scratch_folder: Function that creates a temporary folder, which is removed when the process ends.
         """
         return {}
 
     def sandbox_needs(self, library: str) -> SandboxNeeds:
-        """The access that the driver's compiler and kernels need, found by tracing them.
+        """Returns the file access that the driver's compiler and kernels need.
+
+        This access was found by tracing them.
 
         Args:
           library: Path of the driver's library.
@@ -98,33 +101,39 @@ class Driver:
         return SandboxNeeds(folders, device_files=("/dev/dri/*", "/dev/kfd", "/dev/nvidia*"))
 
     def merit(self, info: DeviceInfo) -> tuple[int, ...]:
-        """Rank among drivers for the same type of device; the greatest is used."""
+        """Returns the driver's rank among drivers for the same type of device.
+
+        The driver with the highest rank is used.
+        """
         return (1000,)
 
     def crash_cause(self, text: str) -> str:
-        """Describes text in a kernel that is known to crash or hang the driver; "" for none."""
+        """Describes code in a kernel that is known to crash or hang the driver.
+
+        Returns "" if there is no such code.
+        """
         return ""
 
     def clean_log(self, log: str) -> str:
-        """Cleans a build log so that only messages remain; messages begin with `error: file:line:column: `."""
+        """Removes everything except messages from a build log; messages begin with `error: file:line:column: `."""
         return log
 
 
 @cache
 def known_drivers() -> Mapping[str, Driver]:
-    """Loads all known drivers by name."""
+    """Returns all known drivers by name."""
     return load_package("vendor_reference.drivers.known", "DRIVER", lambda driver: driver.name)
 
 
 def driver_of_library(path: str) -> Driver:
-    """Finds the known driver of a library."""
+    """Returns the known driver to which a library belongs; a driver with the defaults if none is known."""
     name = os.path.basename(path).lower()
     fitting = (d for d in known_drivers().values() if name.startswith(d.library))
     return next(fitting, _UNKNOWN)
 
 
 def driver_of_device(info: DeviceInfo) -> Driver:
-    """Finds the known driver of a device."""
+    """Returns the known driver to which a device belongs; a driver with the defaults if none is known."""
     fitting = (d for d in known_drivers().values() if info.platform == d.platform)
     return next(fitting, _UNKNOWN)
 

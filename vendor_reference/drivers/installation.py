@@ -1,8 +1,8 @@
 """Finds the installed OpenCL drivers without loading them.
 
-The OpenCL loader reads registrations: `.icd` files whose first line names a library. These files lie in the
-  system's folder (or in `OCL_ICD_VENDORS`), and beside the loader in pyopencl's wheel. Some drivers have no such
-  file.
+The OpenCL loader finds drivers by registrations: `.icd` files, whose first line is the path of a driver's library.
+Registrations lie in the system's folder (or the folder in `OCL_ICD_VENDORS`), and next to the loader in pyopencl's
+wheel. Some drivers are not registered.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _LONGEST_NAME = 4096
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """An installed driver.
+    """An OpenCL driver that is installed on this machine.
 
     Attributes:
-      driver: Known facts about the driver.
-      library: Path of the library, or a name that the system's linker finds.
-      origin: Path of the registration, or of the library itself.
-      problem: Known reason why the driver cannot be loaded; "" for none.
+      driver: Known facts about the installed driver.
+      library: Path of the driver's library, or a name that the system's dynamic linker finds.
+      origin: Path of the driver's registration file, or of the library itself.
+      problem: Known reason why the driver cannot be loaded; "" if none is known.
     """
 
     driver: Driver
@@ -42,7 +42,7 @@ class Installation:
 
 
 def find_installations() -> Sequence[Installation]:
-    """Lists all installed drivers, each library once; drivers that can be loaded come first."""
+    """Lists all installed drivers, without duplicates; drivers that can be loaded come first."""
     found: dict[str, Installation] = {}
     for installation in (*_registered(), *_unregistered()):
         library = installation.library
@@ -55,7 +55,7 @@ def find_installations() -> Sequence[Installation]:
 def _unregistered() -> Iterator[Installation]:
     for driver in known_drivers().values():
         for library in driver.find():
-            missing = "" if os.path.exists(library) else "its library is missing"
+            missing = "" if os.path.exists(library) else "the driver's library is missing"
             yield Installation(driver, library, library, missing)
 
 
@@ -82,7 +82,7 @@ def _read_registration(path: str) -> Installation:
         reason = (error.strerror or str(error)).lower()
         return _broken(path, f"the registration cannot be read: {reason}")
     if not library:
-        return _broken(path, "the registration names no library")
+        return _broken(path, "the registration does not contain the path of a library")
     beside = os.path.join(os.path.dirname(path), library)
     if os.sep not in library and os.path.exists(beside):
         library = beside

@@ -1,11 +1,11 @@
-"""Proves that a driver works: a child process loads it, and builds and runs a small kernel on each device.
+"""Proves that an OpenCL driver works: a child process loads it, and runs a small kernel on each device.
 
-The result is cached under everything that it depends on: the driver's library, the CPU, device files, pyopencl,
-  and the environment variables that drivers read. A failure is cached for an hour, since the user may install what
-  is missing.
+The result is cached; the cache key contains everything on which the result depends: the driver's library, the CPU,
+device files, pyopencl, and the environment variables that drivers read. A failure is cached for only an hour,
+since the user may install a missing part.
 
-The user's kernels are also compiled in child processes. If such a compilation fails, the proof tells whether the
-driver or the kernel is at fault.
+The user's kernels are also compiled in child processes. If the compilation of a user's kernel fails, the proof
+shows whether the driver or the kernel is at fault.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ from vendor_reference.drivers.installation import Installation
 from vendor_reference.drivers.sandbox import VARIABLES, driver_sandbox
 
 TIMEOUT_S = 20.0
-"""Time limit of a proof on a busy machine, in seconds; a working driver takes a second."""
+"""Time limit for the proof of a driver, in seconds.
+
+A working driver takes a second, or longer on a busy machine.
+"""
 
 _LOG = logging.getLogger(__name__)
 
@@ -47,12 +50,12 @@ _NO_HOLDS_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The result of a driver's proof on this machine.
+    """The result of testing a driver on this machine.
 
     Attributes:
-      installation: The driver's installation.
-      devices: Devices on which the kernel ran correctly; empty if there is a problem.
-      problem: Reason why the driver cannot be used; "" if it can.
+      installation: Installation of the driver.
+      devices: Devices on which the test kernel ran correctly; empty if there is a problem.
+      problem: Reason why the driver cannot be used; "" if the driver works.
     """
 
     installation: Installation
@@ -68,13 +71,13 @@ _proofs: dict[str, Proof] = {}
 
 
 def prove(installation: Installation, *, again: bool = False) -> Proof:
-    """Tries a driver, or returns the cached result."""
+    """Tests a driver, or returns the cached result of an earlier test."""
     if installation.problem:
         return Proof(installation, (), installation.problem)
     key = _key(installation)
     proof = None if again else _proofs.get(key) or _recall(key, installation)
     if proof is None:
-        _LOG.info("Trying the OpenCL driver %s", installation.library)
+        _LOG.info("Testing the OpenCL driver %s", installation.library)
         proof, was_tried = _try(installation)
         if was_tried:
             _remember(key, proof)
@@ -85,13 +88,13 @@ def prove(installation: Installation, *, again: bool = False) -> Proof:
 def call_compiler(
     target: str, argument: object, *, timeout_s: float, library: str
 ) -> Iterator[object]:
-    """Calls a generator function that compiles kernels: `call_in_child`, in a sandbox, with half of the memory.
+    """Calls a generator function that compiles kernels, in a sandboxed child with half of the machine's memory.
 
-    If the child crashes, hangs or exceeds its memory, the driver is proved again, since the driver may be at
-    fault.
+    If the child process crashes, hangs or exceeds its memory, the driver is tested again, since the driver may be
+    at fault.
 
     Raises:
-      LiteRtError: as there; COMPILATION, if the driver fails with any kernel.
+      LiteRtError: The errors of `call_in_child`; COMPILATION, if the driver fails even with the test kernel.
     """
     from litert.host.child import call_in_child
     from litert.host.child_process import half_of_memory
@@ -127,7 +130,7 @@ def _key(installation: Installation) -> str:
 
 
 def fingerprint(installation: Installation) -> str:
-    """Computes a digest of everything that influences how a driver builds a program."""
+    """Returns a digest of everything that influences how a driver builds a program."""
     paths = ["/etc/ld.so.cache"]
     if os.sep in installation.library:  # the libraries that the driver needs lie in the same folder
         paths = [installation.library, os.path.dirname(installation.library)]
@@ -155,7 +158,7 @@ def _try(installation: Installation) -> tuple[Proof, bool]:
     if not proof.problem or not was_tried or sandbox.mode is SandboxMode.OFF or why_missing():
         return proof, was_tried
     if _try_in(replace(sandbox, mode=SandboxMode.OFF), installation)[0].devices:
-        problem = f"the driver works only without a sandbox, which {VARIABLE}=off turns off: {proof.problem}"
+        problem = f"the driver works only without a sandbox; {VARIABLE}=off turns the sandbox off: {proof.problem}"
         return Proof(installation, (), problem), True
     return proof, True
 

@@ -1,4 +1,4 @@
-"""The sandbox in which a driver compiles or runs kernels: it allows the files that the driver's module names."""
+"""The sandbox in which a driver compiles or runs kernels, with access only to the files that the driver needs."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from litert.host.sandbox import DRIVER_VARIABLES, Sandbox, chosen_mode, find_pro
 from vendor_reference.drivers.driver import driver_of_library
 
 VARIABLES = (*DRIVER_VARIABLES, "LD_", "OCLGRIND_BUILD_")
-"""Prefixes of the environment variables that influence OpenCL compilers."""
+"""Prefixes of the names of environment variables that influence OpenCL compilers."""
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def driver_sandbox(library: str) -> Sandbox:
-    """Makes the sandbox for a child with this driver, as an environment variable requires it.
+    """Returns the sandbox for a child process that uses a driver.
+
+    An environment variable decides whether it is used.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the environment variable has another value.
+      LiteRtError: INVALID_ARGUMENT, if the environment variable for the sandbox has an unknown value.
     """
     needs = driver_of_library(library).sandbox_needs(library)
     pyopencl = find_spec("pyopencl")

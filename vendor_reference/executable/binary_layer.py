@@ -1,18 +1,19 @@
-"""The file format of custom binary layers (`.bin`): a description, sources or their digests, and code for devices.
+"""The file format of binary layers (`.bin`): a description, sources or their digests, and machine code.
 
 | bytes | what |
 |---|---|
 | 0-7 | magic |
-| 8-11 | version, little-endian, as all numbers |
+| 8-11 | version; all numbers are little-endian |
 | 12-15 | 0 |
-| 16-23 | bytes of the header |
-| 24-31 | bytes of the whole file |
-| 32-63 | SHA-256 of all that follows |
+| 16-23 | size of the header in bytes |
+| 24-31 | size of the whole file in bytes |
+| 32-63 | SHA-256 of all bytes that follow |
 | 64- | header: one JSON object, UTF-8 |
-| next multiple of 64 | data: files and code, each from a multiple of 64, at offsets from its start |
+| from the next multiple of 64 | data: files and machine code, each aligned to 64 bytes; offsets count from the
+start of the data |
 
 The header is `{description, files: [{path, sha256, size, offset}], codes: [{program, device, kernels, sizes, size,
-offset}]}`; a file whose source the author keeps private is left out and has no offset.
+offset}]}`; a source file that the author keeps private is omitted, so it has no size and no offset.
 """
 
 from __future__ import annotations
@@ -36,17 +37,17 @@ MAGIC = b"LRT-LYR\n"
 VERSION = 1
 _PREFIX = struct.Struct("<8sIxxxxQQ32s")
 _INIT_DEFINE = re.compile(r"#define \w+_INIT ")
-_HINT = "Make it again with litert-npu layer build."
+_HINT = "Create the file again with litert-npu layer build."
 
 
 @dataclass(frozen=True, slots=True)
 class PackedFile:
-    """A file of a binary layer.
+    """A description, source or header file in a binary layer.
 
     Attributes:
-      path: Path relative to the description's folder, with `/`.
+      path: Path relative to the description's folder, with `/` as separator.
       sha256: SHA-256 of the file's bytes, in hex.
-      data: Bytes of the file; None if it is left out.
+      data: Bytes of the file; None if the binary layer contains only the file's digest.
     """
 
     path: str
@@ -59,11 +60,11 @@ class DeviceCode:
     """A program's machine code for one device.
 
     Attributes:
-      program: Digest of the program (`program_digest`).
-      device: Identity of the device that the code is for, and of its driver.
-      kernels: Declarations of the kernels by name, without the arguments for `sizes`.
-      sizes: Defines whose values the kernels take as further arguments, so that the code fits all shapes (see
-        `size_arguments.py`); None for code of fixed shapes.
+      program: Digest of the program, as `program_digest` computes it.
+      device: Identity of the device and driver for which the machine code was compiled.
+      kernels: Declarations of the kernels by name, without the extra arguments for `sizes`.
+      sizes: Defines whose values the kernels take as extra arguments, so that the machine code works for all
+        shapes (see `size_arguments.py`); None for machine code for fixed shapes.
     """
 
     program: str
@@ -75,14 +76,14 @@ class DeviceCode:
 
 @dataclass(frozen=True, slots=True)
 class BinaryLayer:
-    """A layer that was compiled ahead of time: its files by path, always with `description`, and its code."""
+    """A layer that was compiled ahead of time: its files by path, including `description`, and machine code."""
 
     description: str
     files: Mapping[str, PackedFile]
     codes: Sequence[DeviceCode]
 
     def find_codes(self, program: Program) -> Sequence[DeviceCode]:
-        """Lists the code of a program for each device: code for its shapes first, then code for all shapes."""
+        """Lists a program's machine code for each device; machine code for the program's shapes comes first."""
         for_shapes, for_all = program_digest(program), open_digest(program)
         return [
             *(code for code in self.codes if code.program == for_shapes and code.sizes is None),
@@ -91,13 +92,16 @@ class BinaryLayer:
 
     @property
     def open_sizes(self) -> Sequence[str] | None:
-        """Returns the defines that the code for all shapes takes as arguments; None without such code."""
+        """Returns the defines that machine code for all shapes takes as arguments.
+
+        Returns None if there is no such machine code.
+        """
         sizes = [code.sizes for code in self.codes if code.sizes is not None]
         return list(dict.fromkeys(name for names in sizes for name in names)) if sizes else None
 
 
 def program_digest(program: Program) -> str:
-    """Computes the digest of everything but the device that a program's code depends on: text, options, files."""
+    """Computes a digest of everything on which a program's machine code depends, except the device."""
     # `_INIT` lines depend on the sources, whose digests are included.
     lines = program.prelude.split("\n")
     parts = [
@@ -110,17 +114,17 @@ def program_digest(program: Program) -> str:
 
 
 def open_digest(program: Program) -> str:
-    """Computes the digest of everything but the device that a program's code for all shapes depends on."""
+    """Computes the digest of a program like `program_digest`, but independent of the program's shapes."""
     return program_digest(without_sizes(program))
 
 
 def is_binary_layer(data: bytes | memoryview) -> bool:
-    """Whether bytes begin like a binary layer's file."""
+    """Whether bytes start with the magic of a binary layer."""
     return bytes(memoryview(data)[: len(MAGIC)]) == MAGIC
 
 
 def pack_binary_layer(layer: BinaryLayer) -> bytes:
-    """Packs a layer into the bytes of a `.bin` file; the same layer gives the same bytes."""
+    """Packs a layer into the bytes of a `.bin` file; equal layers give equal bytes."""
     data = bytearray()
 
     def add(piece: bytes | memoryview) -> Mapping[str, int]:
@@ -162,19 +166,21 @@ def unpack_binary_layer(data: bytes | memoryview, where: str) -> BinaryLayer:
     """Reads a `.bin` file; the result holds views of `data`.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, for bytes that `pack_binary_layer` did not write, or that were changed later.
+      LiteRtError: INVALID_ARGUMENT, if the bytes were not written by `pack_binary_layer`, or were changed later.
     """
     view = memoryview(data).cast("B")
     if view.nbytes < _PREFIX.size or not is_binary_layer(view):
         raise _error("not a binary layer", where)
     _, version, header_size, total, digest = _PREFIX.unpack_from(view)
     if version != VERSION:
-        raise _error(f"version {version}, this one reads {VERSION}", where)
+        raise _error(
+            f"the file has version {version}, but only version {VERSION} is supported", where
+        )
     if total != view.nbytes or header_size > view.nbytes - _PREFIX.size:
-        raise _error(f"{view.nbytes} bytes, expected {total}", where)
+        raise _error(f"the file has {view.nbytes} bytes, but {total} are expected", where)
     body = view[_PREFIX.size :]
     if hashlib.sha256(body).digest() != digest:
-        raise _error("the file was changed after it was made", where)
+        raise _error("the file was changed after it was created", where)
     root = JsonNode.parse(body[:header_size], where, Status.INVALID_ARGUMENT)
     fields = root.fields(("description", "files", "codes"))
     payload = body[min(align(header_size), body.nbytes) :]
@@ -182,11 +188,11 @@ def unpack_binary_layer(data: bytes | memoryview, where: str) -> BinaryLayer:
     for node in fields["files"].items(1):
         file = _file(node, payload)
         if file.path in files:
-            raise node.error(f"a second file '{file.path}'")
+            raise node.error(f"the file '{file.path}' occurs twice")
         files[file.path] = file
     description = fields["description"].text(files)
     if files[description].data is None:
-        raise fields["description"].error(f"'{description}' is left out")
+        raise fields["description"].error(f"the description '{description}' is omitted")
     return BinaryLayer(description, files, [_code(n, payload) for n in fields["codes"].items()])
 
 
@@ -194,7 +200,7 @@ def _file(node: JsonNode, payload: memoryview) -> PackedFile:
     fields = node.fields(("path", "sha256"), ("size", "offset"))
     path, digest = fields["path"].text(), SHA256.read(fields["sha256"])
     if path.startswith("/") or not path or ".." in path.split("/") or not path.isprintable():
-        raise fields["path"].error(f"{path!r} is not a path inside a folder")
+        raise fields["path"].error(f"{path!r} is not a relative path inside a folder")
     if "offset" not in fields:
         return PackedFile(path, digest, None)
     data = _piece(node, fields, payload)
@@ -216,11 +222,13 @@ def _code(node: JsonNode, payload: memoryview) -> DeviceCode:
 
 def _piece(node: JsonNode, fields: Mapping[str, JsonNode], payload: memoryview) -> memoryview:
     if "size" not in fields:
-        raise node.error("an offset without a size")
+        raise node.error("there is an offset without a size")
     size = fields["size"].integer(0, payload.nbytes)
     offset = fields["offset"].integer(0, payload.nbytes)
     if offset % ALIGNMENT or size > payload.nbytes - offset:
-        raise node.error(f"{size} bytes at {offset} of {payload.nbytes}")
+        raise node.error(
+            f"{size} bytes at offset {offset} are outside the {payload.nbytes} bytes of data, or not aligned"
+        )
     return payload[offset : offset + size]
 
 

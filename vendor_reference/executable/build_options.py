@@ -1,6 +1,7 @@
-"""The build options that a layer may pass to the OpenCL compiler: OpenCL's own options and warnings.
+"""Checks a layer's build options: only options of the OpenCL standard and options for warnings are allowed.
 
-Compilers take many more options, such as `-I` and `-include`, which read files, or `-Xclang`, which does anything.
+OpenCL compilers have many more options, such as `-I` and `-include`, which read files, or `-Xclang`, which can do
+anything.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ _ALLOWED = re.compile(
 )
 _DEFINED = re.compile(_DEFINITION, re.ASCII)
 _ASSEMBLY = re.compile(r"\b(?:asm|__asm|__asm__)\b")
-"""The compiler sees macros of the options before a program's first line, and so before a driver's guard."""
+"""Inline assembly, which build options must not contain, since `-D` macros precede a driver's guard."""
 
 
 def find_option_mistake(options: str) -> str:
-    """Finds a fault in build options; "" for none. Quoted text is allowed only as in `-DNAME="text"`."""
+    """Returns the mistake in build options; "" if the build options are valid.
+
+    Quoted text is allowed only in the form `-DNAME="text"`.
+    """
     words = options.split()
     for before, word in pairwise(["", *words, ""]):
         if _ASSEMBLY.search(word):
-            return f"build option '{word}' is not allowed: it names inline assembly"
+            return f"build option '{word}' is not allowed, since it contains inline assembly"
         is_allowed = _DEFINED.fullmatch(word) if before == _DEFINE else _ALLOWED.fullmatch(word)
         if before == _DEFINE and not is_allowed:
             return f"build option {_DEFINE} lacks NAME or NAME=value"

@@ -1,23 +1,25 @@
-"""The executable's byte code format: writes an `Executable` as a byte code module, and reads it.
+"""The byte code format: writes an `Executable` as a byte code module, and reads byte code modules.
 
 | bytes | what |
 |---|---|
 | 0-7 | magic |
-| 8-11 | version, little-endian, as all numbers |
+| 8-11 | version; all numbers are little-endian |
 | 12-15 | 0 |
-| 16-23 | bytes of the header |
-| 24-31 | bytes of the whole module |
+| 16-23 | size of the header in bytes |
+| 24-31 | size of the whole module in bytes |
 | 32- | header: one JSON object, UTF-8 |
-| next multiple of 64 | data: constants, each from a multiple of 64; the header has offsets from the data's start |
+| from the next multiple of 64 | data: constants, each aligned to 64 bytes; offsets in the header count from the
+start of the data |
 
-Constants that differ only in order, type or dequantization share one offset.
+Constants with the same data, which differ only in order, type or dequantization, have the same offset.
 
-The header is `{soc_model, functions, programs, constants, instructions}`, with the fields of `executable.py` as
-declared below; fields with default values may be left out. Function names are unique, except that a function for
-fp16 arithmetic has the name of the preceding function that it replaces. A size is a number, dimension
-`d` of shape `s` as `[s, d]`, or an operation `["+", lhs, rhs]`. A dynamic output is `[output, shape output,
-shape]`, a command `[instruction, words]`, an instruction `[name, fields]`, a field `uint size` or `int step[4]`, a
-tensor type `[element type's name, dimensions]`, a scalar hex digits.
+The header is the JSON object `{soc_model, functions, programs, constants, instructions}`. Its parts have the
+fields of the classes in `executable.py`; fields with default values may be omitted. Function names are unique,
+except that a function for fp16 arithmetic has the same name as the preceding function that it replaces. A size is
+written as a number, as `[s, d]` for dimension `d` of shape `s`, or as an operation `["+", lhs, rhs]`. Other parts
+are written as follows: a dynamic output as `[output, shape output, shape]`, a command as `[instruction, words]`,
+an instruction as `[name, fields]`, a field of an instruction as `uint size` or `int step[4]`, a tensor type as
+`[element type's name, dimensions]`, and a scalar in hexadecimal.
 """
 
 from __future__ import annotations
@@ -127,16 +129,18 @@ class _Header:
 
 
 def read_executable(module: bytes | memoryview) -> Executable:
-    """Reads a module and checks every index, offset, size and name in it; constants are views of the module.
+    """Reads a byte code module, and checks all of its indices, offsets, sizes and names.
+
+    Constants are views of `module`.
 
     Raises:
-      LiteRtError: SERIALIZATION, for bytes that `write_executable` did not write; INCOMPATIBLE_BYTE_CODE_VERSION,
-        for another version's module.
+      LiteRtError: SERIALIZATION, if the bytes were not written by `write_executable`;
+        INCOMPATIBLE_BYTE_CODE_VERSION, if the module has another version.
     """
     try:
         return _read_executable(memoryview(module).cast("B"))
     except RecursionError:
-        raise _error("the module is nested too deeply for this thread's stack") from None
+        raise _error("the module's header is nested too deeply for this thread's stack") from None
 
 
 def _read_executable(view: memoryview) -> Executable:
@@ -150,7 +154,10 @@ def _read_executable(view: memoryview) -> Executable:
         size = stored.tensor_type.size_bytes
         if stored.offset % ALIGNMENT or stored.offset + size > data.nbytes:
             node = root.at("constants", index)
-            raise node.error(f"{size} bytes at {stored.offset} of {data.nbytes}")
+            raise node.error(
+                f"{size} bytes at offset {stored.offset} are outside the {data.nbytes} bytes of data, or "
+                "not aligned"
+            )
         place = stored.offset, size
         blob = blobs.setdefault(place, Blob(data[stored.offset : stored.offset + size]))
         how = stored.dequantization, list(stored.order), stored.panel
@@ -162,7 +169,7 @@ def _read_executable(view: memoryview) -> Executable:
 
 
 def write_executable(executable: Executable) -> Blob:
-    """Writes the module to memory, or to an unnamed temporary file if its constants are large and lie in files."""
+    """Writes an executable as a module to memory, or to a temporary file if large constants lie in files."""
     parts = executable_parts(executable)
     if sum(part.size for part in parts if part.file) >= _SPOOLED_SIZE:
         return _spool(parts)
@@ -170,9 +177,11 @@ def write_executable(executable: Executable) -> Blob:
 
 
 def executable_parts(executable: Executable) -> list[Blob]:
-    """Yields the module's pieces in order; constants are the executable's own blobs, not copies.
+    """Returns the chunks of the executable's module in order.
 
-    Constants of the same blob share its bytes.
+    Constants are the executable's own blobs, not copies.
+
+    Constants with the same blob share one chunk.
     """
     stored: list[_StoredConstant] = []
     offsets: dict[Blob, int] = {}
@@ -199,13 +208,18 @@ def executable_parts(executable: Executable) -> list[Blob]:
 
 def _header_text(view: memoryview) -> memoryview:
     if view.nbytes < PREFIX.size or bytes(view[: len(MAGIC)]) != MAGIC:
-        raise _error("not an executable of the reference vendor")
+        raise _error("the byte code is not an executable of the reference vendor")
     _, version, header_size, module_size = PREFIX.unpack_from(view)
     if version != VERSION:
         status = Status.INCOMPATIBLE_BYTE_CODE_VERSION
-        raise _error(f"version {version}, this device reads {VERSION}", status)
+        raise _error(
+            f"the byte code has version {version}, but this device reads version {VERSION}", status
+        )
     if module_size != view.nbytes or header_size > view.nbytes - PREFIX.size:
-        raise _error(f"{view.nbytes} bytes, expected {module_size} with a header of {header_size}")
+        raise _error(
+            f"the byte code has {view.nbytes} bytes, but {module_size} are expected, with a header of "
+            f"{header_size} bytes"
+        )
     return view[PREFIX.size : PREFIX.size + header_size]
 
 
@@ -244,7 +258,7 @@ def _read_size(node: JsonNode, depth: int = 0) -> Size:
     if not isinstance(node.value, list):
         return node.integer(0, MOST)
     if depth > _DEPTH:
-        raise node.error(f"more than {_DEPTH} nested operations")
+        raise node.error(f"the size has more than {_DEPTH} nested operations")
     parts = node.items(2, 3)
     if len(parts) == 2:
         return Dimension(parts[0].integer(0, MOST_DIM), parts[1].integer(0, MAX_RANK - 1))
@@ -299,7 +313,7 @@ def _entry_mistake(entry: str) -> str:
 
 
 SIZE: Codec[Size] = Codec(_read_size, _dump_size)
-"""Reads a size; the check of the whole module checks its dimensions."""
+"""Codec of a size; the dimensions in a size are checked later, with the whole module."""
 
 _WORDS: Codec[Sequence[Size]] = Codec(_read_words, lambda words: [*map(_dump_size, words)])
 _INDEX = integer(0, MOST)

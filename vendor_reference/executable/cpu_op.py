@@ -1,6 +1,7 @@
-"""The description of an op for a CPU layer, and how its kernel takes tensors (`litert_npu/cpu_layer.h`).
+"""The description of an op for a CPU layer, and the configuration of its kernel (see `litert_npu/cpu_layer.h`).
 
-Both are stored as plain data in executables and in the IR, and pass between the compiler and its child process.
+Op descriptions and configurations are stored as plain data in executables and in the IR. The compiler and its
+child process also exchange them.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from litert.core.sizes import MOST
 from litert.core.tensor_type import RankedTensorType
 
 MAX_RANK = 16
-"""Most dimensions of a tensor, and of its memory with blocks."""
+"""Maximum number of dimensions of a tensor, and of its memory layout including blocks."""
 
 MOST_DIM = 2**31 - 1
-"""Most elements of a tensor."""
+"""Maximum number of elements of a tensor."""
 
 _MOST_IN_BLOCK = 1 << 16
 _LETTERS = "nhwc"
@@ -41,11 +42,13 @@ _LETTERS = "nhwc"
 
 @dataclass(frozen=True, slots=True)
 class MemoryLayout:
-    """The memory layout of a tensor: its dimensions from the slowest to the fastest.
+    """The memory layout of a tensor: its memory dimensions from the slowest to the fastest.
 
     Attributes:
-      order: The tensor dimension of each memory dimension; a blocked dimension occurs twice.
-      blocks: For each memory dimension 0, or the block size if the dimension counts elements within a block.
+      order: For each memory dimension, the tensor dimension to which it belongs; a blocked tensor dimension occurs
+        twice.
+      blocks: For each memory dimension, the block size if the dimension counts elements within a block, otherwise
+        0.
     """
 
     order: tuple[int, ...]
@@ -53,12 +56,12 @@ class MemoryLayout:
 
     @classmethod
     def row_order(cls, rank: int) -> MemoryLayout:
-        """Makes the layout in the model's order."""
+        """Creates the row-major layout, in which models store tensors."""
         return cls(tuple(range(rank)), (0,) * rank)
 
     @property
     def block_of(self) -> dict[int, int]:
-        """The block sizes by tensor dimension."""
+        """The block size of each blocked dimension, by tensor dimension."""
         return {d: b for d, b in zip(self.order, self.blocks, strict=True) if b}
 
     @property
@@ -66,25 +69,28 @@ class MemoryLayout:
         return any(self.blocks)
 
     def find_mistake(self, rank: int) -> str:
-        """Says why the layout does not fit tensors of a rank; "" if it fits."""
+        """Returns the reason why the layout does not fit tensors of a rank; "" if the layout fits."""
         if not len(self.order) == len(self.blocks) <= MAX_RANK:
-            return f"{len(self.order)} dimensions of memory"
+            return f"the layout has {len(self.order)} memory dimensions"
         whole = [d for d, b in zip(self.order, self.blocks, strict=True) if not b]
         if sorted(whole) != list(range(rank)):
-            return f"the layout has dimensions {whole}, the tensor has {rank}"
+            return f"the layout has the dimensions {whole}, but the tensor has rank {rank}"
         seen: set[int] = set()
         blocked: set[int] = set()
         for dimension, block in zip(self.order, self.blocks, strict=True):
             if not block:
                 seen.add(dimension)
             elif not 0 < block <= _MOST_IN_BLOCK or dimension not in seen or dimension in blocked:
-                return f"a block of {block} of dimension {dimension}"
+                return f"a block of {block} elements is not allowed for dimension {dimension}"
             else:
                 blocked.add(dimension)
         return ""
 
     def dims(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Returns the sizes of the memory dimensions for a tensor's shape; the last block is padded."""
+        """Returns the sizes of the memory dimensions for a tensor's shape.
+
+        The last block is padded if necessary.
+        """
         block_of = self.block_of
         return tuple(
             block or -(-shape[dimension] // block_of.get(dimension, 1))
@@ -92,16 +98,19 @@ class MemoryLayout:
         )
 
     def strides(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Returns the dense strides of the memory dimensions, in elements."""
+        """Returns the strides of the memory dimensions for dense memory, in elements."""
         dims = self.dims(shape)
         return tuple(prod(dims[i + 1 :]) for i in range(len(dims)))
 
     def num_elements(self, shape: Sequence[int]) -> int:
-        """Returns the number of elements in memory, including padding."""
+        """Returns the number of elements that a tensor takes in memory, including padding."""
         return prod(self.dims(shape))
 
     def __str__(self) -> str:
-        """The layout's name, such as `nhwc` or `nChw8c`; for ranks other than 4, numbers replace the letters."""
+        """The name of the layout, such as `nhwc` or `nChw8c`.
+
+        For ranks other than 4, digits replace the letters.
+        """
         names = _LETTERS if not self.order or max(self.order) == 3 else "0123456789abcdef"
         outer = self.block_of
         return "".join(
@@ -115,8 +124,9 @@ class CpuOperand:
     """An input or output of the op in the model.
 
     Attributes:
-      scales: Quantization scales: one, or one per index of `dimension`; empty if the tensor is not quantized.
-      zero_points: Zero points, as many as scales.
+      scales: Quantization scales: one scale, or one scale per index of `dimension`; empty if the tensor is not
+        quantized.
+      zero_points: Quantization zero points, as many as scales.
     """
 
     tensor_type: RankedTensorType
@@ -126,19 +136,19 @@ class CpuOperand:
     dimension: int = 0
 
     def with_shape(self, shape: Sequence[int]) -> CpuOperand:
-        """Returns a copy with another shape."""
+        """Returns a copy of the operand with another shape."""
         tensor_type = RankedTensorType.of(self.tensor_type.element_type, tuple(shape))
         return replace(self, tensor_type=tensor_type)
 
 
 @dataclass(frozen=True, slots=True)
 class CpuOp:
-    """The description of an op that a library gets.
+    """The description of an op that a library of CPU layers gets.
 
     Attributes:
-      layer_type: Name of the library's layer that implements the op.
-      name: Name of the op's output 0.
-      inputs: None for an omitted input.
+      layer_type: Name of the layer in the library that implements the op.
+      name: Name of the op's first output, for messages.
+      inputs: The op's inputs; None for an omitted input.
       options: The op's options in the model.
     """
 
@@ -150,23 +160,24 @@ class CpuOp:
 
     @property
     def operands(self) -> Sequence[CpuOperand | None]:
-        """The op's inputs, then its outputs."""
+        """The op's inputs and then its outputs, in one list."""
         return (*self.inputs, *self.outputs)
 
     def with_output_shapes(self, shapes: Sequence[Sequence[int]]) -> CpuOp:
-        """Returns a copy with other output shapes."""
+        """Returns a copy of the op with other output shapes."""
         outputs = [o.with_shape(s) for o, s in zip(self.outputs, shapes, strict=True)]
         return replace(self, outputs=tuple(outputs))
 
 
 @dataclass(frozen=True, slots=True)
 class TensorConfig:
-    """The form in which a kernel takes a tensor.
+    """The element type and layout in which a kernel takes a tensor.
 
     Attributes:
-      element_type: Element type in memory.
-      layout: None for any layout; the compiler chooses it before it makes the kernel.
-      in_place: For an output, index of the input whose memory it may share; -1 for none.
+      element_type: Element type of the tensor in memory.
+      layout: Memory layout; None if the kernel accepts any layout, of which the compiler chooses one before it
+        creates the kernel.
+      in_place: For an output, the index of the input whose memory the output may share; -1 for none.
     """
 
     element_type: ElementType
@@ -178,7 +189,7 @@ class TensorConfig:
 
 @dataclass(frozen=True, slots=True)
 class CpuConfig:
-    """The forms in which a kernel takes all inputs and outputs; None for an omitted input."""
+    """The configuration of a kernel for each input and output of its op; None for an omitted input."""
 
     inputs: tuple[TensorConfig | None, ...]
     outputs: tuple[TensorConfig, ...]
@@ -186,7 +197,7 @@ class CpuConfig:
 
     @property
     def tensors(self) -> Sequence[TensorConfig | None]:
-        """The forms of the inputs, then of the outputs."""
+        """The configurations of the inputs and then of the outputs, in one list."""
         return (*self.inputs, *self.outputs)
 
 
@@ -197,14 +208,14 @@ def check_channels(
     dimension: int,
     tensor_type: RankedTensorType,
 ) -> None:
-    """Checks that a tensor has one scale, or one per index of the quantized dimension."""
+    """Checks that a tensor has one scale, or one scale per index of the quantized dimension."""
     shape = tensor_type.shape
     if dimension:
         node.at("dimension").integer(0, max(len(shape) - 1, 0))
     channels = shape[dimension] if shape else 1
     if len(scales) not in (1, channels) or len(zero_points) != len(scales):
         raise node.error(
-            f"{len(scales)} scales and {len(zero_points)} zero points for {tensor_type}"
+            f"{tensor_type} cannot have {len(scales)} scales and {len(zero_points)} zero points"
         )
 
 
@@ -218,17 +229,19 @@ def check_config(node: JsonNode, config: CpuConfig, op: CpuOp) -> None:
         if operand is not None:
             _check_tensor(part, tensor, operand, num_inputs if index >= num_inputs else 0)
         elif tensor is not None:
-            raise part.error("given for an omitted input")
+            raise part.error("a configuration is given for an omitted input")
 
 
 def _check_tensor(
     node: JsonNode, tensor: TensorConfig | None, operand: CpuOperand, num_inputs: int
 ) -> None:
     if tensor is None or tensor.layout is None:
-        raise node.error("there is no layout")
+        raise node.error("the configuration has no layout")
     bits, layout = tensor.element_type.bits, tensor.layout
     if not bits or bits % 8:
-        raise node.at("element_type").error(f"elements of type {tensor.element_type.name}")
+        raise node.at("element_type").error(
+            f"a kernel cannot take elements of type {tensor.element_type.name}"
+        )
     if mistake := layout.find_mistake(len(operand.tensor_type.shape)):
         raise node.error(mistake)
     if layout.num_elements(operand.tensor_type.shape) > MOST // bits:
@@ -288,7 +301,7 @@ _DIMS = frozen_array(integer(0, MOST_DIM), 0, MAX_RANK)
 TENSOR_TYPE = checked(
     row(RankedTensorType.of, element_type=_ELEMENT_TYPE, shape=_DIMS), _type_mistake
 )
-"""Reads a tensor type and checks the tensor's size in bytes."""
+"""Codec of a tensor type; reading also checks the tensor's size in bytes."""
 
 _OPERAND = record(
     CpuOperand,
@@ -334,4 +347,4 @@ CPU_CONFIG = record(
     dynamic_batch=BOOLEAN,
     always=lambda _: ("dynamic_batch",),
 )
-"""Reads a configuration with chosen layouts; `check_config` compares it with its op."""
+"""Codec of a configuration with chosen layouts; `check_config` compares a configuration with its op."""

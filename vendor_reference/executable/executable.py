@@ -1,6 +1,6 @@
-"""The NPU executable in memory, which the reference compiler emits and the reference device runs.
+"""The NPU executable as Python objects, which the reference compiler emits and the reference device runs.
 
-It is the only interface between this vendor's compiler and device.
+The executable is the only interface between the reference vendor's compiler and device.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from vendor_reference.executable.cpu_op import CpuConfig, CpuOp
 from vendor_reference.firmware.instructions import Instruction
 
 ALIGNMENT = 64
-"""Alignment of constants in a module and of places in a function's arenas, in bytes."""
+"""Alignment of constants in a module, and of tensors in a function's arenas, in bytes."""
 
 HOLE = "\ue000"
-"""Placeholder in a text that a size replaces: a character for private use, which no name or define contains."""
+"""Placeholder in a program's text for a size: a private-use character, which no name or define contains."""
 
 
 class ArgumentKind(str, Enum):
-    """Kinds of memory or values that a kernel argument is bound to."""
+    """Kinds of memory or values that can be bound to a kernel argument."""
 
     INPUT = "input"
-    """Input `index` of the function."""
+    """The argument is input `index` of the function."""
     OUTPUT = "output"
-    """Output `index` of the function."""
+    """The argument is output `index` of the function."""
     CONSTANT = "constant"
-    """Constant `index` of the executable."""
+    """The argument is constant `index` of the executable."""
     DDR = "ddr"
-    """`size_bytes` at `offset` in the function's DDR arena, for a value that passes between tasks."""
+    """The argument is `size_bytes` of memory at `offset` in the function's DDR arena, for data between tasks."""
     CMX = "cmx"
-    """`size_bytes` at `offset` in the function's CMX arena, the scratchpad."""
+    """The argument is `size_bytes` of memory at `offset` in the function's CMX arena, the scratchpad memory."""
     LOCAL = "local"
-    """`size_bytes` of OpenCL local memory."""
+    """The argument is `size_bytes` of OpenCL local memory."""
     SCALAR = "scalar"
-    """The bytes of `scalar`, passed by value."""
+    """The argument is the bytes of `scalar`, passed by value."""
     SHAPE = "shape"
-    """The dimensions of shape `index` of the function, in DDR."""
+    """The argument is memory in DDR with the dimensions of shape `index` of the function."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One kernel argument; fields that its kind does not use are 0 or empty."""
+    """A value that is bound to a kernel argument; fields that do not apply to its kind are 0 or empty."""
 
     kind: ArgumentKind
     index: int = 0
@@ -61,12 +61,13 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source of a program.
+    """A source file of a program.
 
     Attributes:
-      asset: Name of the registered asset that contains the source (an op, or a companion `<op>/<path>`).
-      file_name: Path relative to the asset's folder, as build errors and `#include` name it.
-      sha256: SHA-256 of the asset, in hex, which detects another file under the same name.
+      asset: Name of the registered asset that contains the source file: the op's name, or `<op>/<path>` for a
+        companion file.
+      file_name: Path relative to the asset's folder, which build errors and `#include` use.
+      sha256: SHA-256 of the asset, in hex, to detect a different file under the same name.
     """
 
     asset: str
@@ -76,16 +77,16 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """An OpenCL program: a prelude and sources, built with options.
+    """An OpenCL program: a prelude and sources, which are built with build options.
 
-    Equal programs are built once.
+    Equal programs are built only once.
 
     Attributes:
-      prelude: Text before the first source, with defines about the tensors.
-      headers: Files that the sources may include, by file name, relative to the including file's folder or the
-        asset's folder.
-      holes: Sizes that replace the `HOLE`s in the prelude, in order; each combination of values is a program of
-        its own.
+      prelude: Text that precedes the first source, with defines that describe the tensors.
+      headers: Files that the sources may include. An `#include` gives a path relative to the including file's
+        folder or the asset's folder.
+      holes: Sizes that replace the `HOLE`s in the prelude, in order; each combination of size values makes a
+        separate program.
     """
 
     prelude: str
@@ -97,18 +98,19 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class KernelTask:
-    """One kernel launch.
+    """A task that launches an OpenCL kernel.
 
     Attributes:
-      op_name: Custom code of the op, for messages and metrics.
-      program: Index into the executable's programs.
-      global_size: Global work size, 1 to 3 dimensions; a zero means that nothing is launched.
-      local_size: Local work size, as many dimensions; None lets the driver choose.
-      num_shaves: Number of vector processors (shaves) that share the work; 0 for all of the SoC's.
-      zeroed: Indices of the arguments whose memory is zeroed before each launch.
-      tensor: Name of the op's first output in the model; "" if the compiler added the task.
-      least_bytes: Least size of each argument's memory that the kernel was compiled for, in bytes; 0 for none.
-      most_items: Number of work items for the largest shapes; None if unknown.
+      op_name: Name (custom code) of the op, for messages and metrics.
+      program: Index of the kernel's program in the executable.
+      global_size: Global work size, in 1 to 3 dimensions; if a dimension is 0, the kernel is not launched.
+      local_size: Local work size, with as many dimensions as the global work size; None lets the driver choose.
+      num_shaves: Number of vector processors (shaves) that share the work; 0 for all shaves of the SoC.
+      zeroed: Indices of the arguments whose memory is filled with zeros before each launch.
+      tensor: Name that the op's first output has in the model; "" for a task that the compiler added.
+      least_bytes: Minimum size of each argument's memory for which the kernel was compiled, in bytes; 0 for no
+        minimum.
+      most_items: Number of work items for the largest shapes; None if this number is unknown.
     """
 
     op_name: str
@@ -126,13 +128,13 @@ class KernelTask:
 
 @dataclass(frozen=True, slots=True)
 class CpuPlace:
-    """The memory of a CPU layer's tensor.
+    """The memory of a tensor that a CPU layer reads or writes.
 
     Attributes:
-      argument: An input, an output, a constant or a place in DDR.
-      strides: Stride of each memory dimension, in elements; empty for dense memory.
-      offset: Offset of the first element, in elements.
-      shape: Index of the shape that is known only at run time; None if the shape is fixed.
+      argument: Memory of the tensor: an input, an output, a constant or part of DDR.
+      strides: Stride of each memory dimension, in elements; empty if the memory is dense.
+      offset: Offset of the tensor's first element in the memory, in elements.
+      shape: Index of the tensor's dynamic shape in the function; None if the shape is fixed.
     """
 
     argument: Argument
@@ -143,16 +145,16 @@ class CpuPlace:
 
 @dataclass(frozen=True, slots=True)
 class CpuTask:
-    """One call of a function in a shared object.
+    """A task that calls a function of a CPU layer in a shared object.
 
     Attributes:
-      op_name: Custom code of the op, for messages and metrics.
-      asset: Name of the shared object's asset.
-      op: Description of the op, with the largest shapes for dynamic ones.
-      implementation: Index of the chosen implementation.
-      config: The chosen configuration, with all layouts chosen.
-      inputs: None for an omitted input.
-      tensor: Name of the op's first output in the model.
+      op_name: Name (custom code) of the op, for messages and metrics.
+      asset: Name of the asset that contains the shared object.
+      op: Description of the op; a dynamic shape is given by its largest shape.
+      implementation: Index of the chosen implementation in the library.
+      config: Configuration of the kernel, with all layouts chosen.
+      inputs: Memory of the op's inputs; None for an omitted input.
+      tensor: Name that the op's first output has in the model.
     """
 
     op_name: str
@@ -166,37 +168,38 @@ class CpuTask:
 
     @property
     def entry(self) -> str:
-        """Name of the call, for metrics and messages."""
+        """Name of the CPU layer's call, for metrics and messages."""
         return self.op.layer_type
 
     @property
     def places(self) -> Sequence[CpuPlace | None]:
-        """The memory of the inputs, then of the outputs."""
+        """The memory of the inputs and then of the outputs; None for an omitted input."""
         return (*self.inputs, *self.outputs)
 
     @property
     def arguments(self) -> Sequence[Argument]:
-        """The memory of all tensors, in order, without omitted inputs."""
+        """The memory of all inputs and outputs, in order, without omitted inputs."""
         return [place.argument for place in self.places if place is not None]
 
     @property
     def input_shapes(self) -> Sequence[int]:
-        """Indices of the input shapes that are known only at run time."""
+        """Indices of the input shapes that are dynamic (known only at run time)."""
         return [p.shape for p in self.inputs if p is not None and p.shape is not None]
 
     @property
     def shapes(self) -> Sequence[int]:
-        """Indices of all shapes that are known only at run time."""
+        """Indices of all input and output shapes that are dynamic (known only at run time)."""
         return [*self.input_shapes, *(p.shape for p in self.outputs if p.shape is not None)]
 
 
 @dataclass(frozen=True, slots=True)
 class LayerCommand:
-    """A command of the firmware.
+    """A command that the firmware runs.
 
     Attributes:
-      instruction: Name of the instruction; the executable lists its fields.
-      words: The fields in order, as 32-bit words; a place is the number of its argument, from 1; 0 for none.
+      instruction: Name of the command's instruction; the executable lists the instruction's fields.
+      words: Values of the instruction's fields in order, as 32-bit words. A field of type `Place` holds the number
+        of an argument, from 1; 0 for no argument.
     """
 
     instruction: str
@@ -205,12 +208,12 @@ class LayerCommand:
 
 @dataclass(frozen=True, slots=True)
 class LayerTask:
-    """A layer of the library: commands of the firmware, one after another.
+    """A task that runs a layer of the kernel library, as a sequence of firmware commands.
 
     Attributes:
       op_name: Name of the builtin op, for messages and metrics.
-      arguments: Memory that the commands' places refer to.
-      tensor: Name of the op's first output in the model; "" if the compiler added the task.
+      arguments: Memory to which the commands' fields of type `Place` refer.
+      tensor: Name that the op's first output has in the model; "" for a task that the compiler added.
     """
 
     op_name: str
@@ -220,7 +223,7 @@ class LayerTask:
 
     @property
     def entry(self) -> str:
-        """Name of the layer, for metrics and messages."""
+        """Name of the library layer, for metrics and messages."""
         return ", ".join(dict.fromkeys(command.instruction for command in self.commands))
 
 
@@ -229,15 +232,16 @@ Task: TypeAlias = KernelTask | CpuTask | LayerTask
 DEQUANTIZED_INTEGERS = (
     ElementType.INT8, ElementType.UINT8, ElementType.INT16, ElementType.INT32,
 )  # fmt: skip
-"""Stored element types of constants that a scale converts to float32."""
+"""Integer element types of stored constants that can be dequantized to float32."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dequantization:
-    """The conversion of a stored constant to the float32 tensor that kernels read; it happens once, at load.
+    """The conversion of a stored constant to the float32 tensor that kernels read, done once at load time.
 
     Attributes:
-      scale, zero_point: One, or one per index of `dimension`; both empty for float16.
+      scale, zero_point: Scales and zero points: one, or one per index of `dimension`; both empty for a float16
+        constant.
     """
 
     scale: Sequence[float] = ()
@@ -247,15 +251,16 @@ class Dequantization:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A stored constant, and how kernels read it.
+    """A stored constant, and the form in which kernels read the constant.
 
     Attributes:
-      tensor_type: Type of the stored data, in row-major order.
-      dequantization: None if kernels read the stored elements.
-      order: Dimension order for kernels, slowest first; empty for row-major order.
-      panel: Number of elements of the last dimension that lie together: `[K, N]` becomes
-        `[ceil(N / panel), K, panel]`, padded with zeros after the last column; all other dimensions are rows; 0
-        for no panels.
+      tensor_type: Tensor type of the stored data, which is in row-major order.
+      dequantization: How to dequantize the constant; None if kernels read the stored elements.
+      order: Memory order of the dimensions for kernels, from the slowest to the fastest; empty for row-major
+        order.
+      panel: Width of the panels into which kernels need the columns grouped: `[K, N]` becomes `[ceil(N / panel),
+        K, panel]`, padded with zeros after the last column; all dimensions except the last count as rows. 0 for no
+        panels.
     """
 
     tensor_type: RankedTensorType
@@ -276,30 +281,31 @@ class Constant:
 
 
 class ShapeKind(str, Enum):
-    """The part of the system that determines a shape at run time."""
+    """Kinds of dynamic shapes, by the part of the system that determines the shape at run time."""
 
     INPUT = "input"
-    """The caller: the shape is that of the function's input `index`."""
+    """The caller sets the shape, which is the shape of the function's input `index`."""
     COMPUTED = "computed"
-    """The device computes the shape by `sizes`, before or during a run."""
+    """The device computes the shape with the formulas `sizes`, before or during a run."""
     WRITTEN = "written"
-    """Task `index` of the function: its kernel writes the shape."""
+    """The kernel of the function's task `index` writes the shape."""
     ASKED = "asked"
-    """The library of task `index`, a CPU layer, returns the shape of output `output` before the task runs."""
+    """The library of CPU layer task `index` returns the shape of output `output` before the task runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeValue:
     """The shape of a tensor with at least one dimension that is known only at run time.
 
-    Kernels see the dimensions as `uint`s in the tensor's own order.
+    Kernels see the dimensions as `uint` numbers in the order of the tensor's dimensions.
 
     Attributes:
       name: Name of the tensor, for messages.
-      pattern: The shape in the model, with -1 for dimensions that are known only at run time.
-      bound: Largest shape, for which memory is allocated. Fixed dimensions of the pattern are equal here.
-      offset: Offset of the dimensions in the function's DDR arena, in bytes.
-      sizes: Formula of each dimension over earlier shapes, if the device computes the shape.
+      pattern: Shape in the model, with -1 for dimensions that are known only at run time.
+      bound: Largest allowed shape, for which memory is allocated. The fixed dimensions of `pattern` have the same
+        size in the bound.
+      offset: Offset in the function's DDR arena where the dimensions are stored, in bytes.
+      sizes: Formula for each dimension over earlier shapes, if the device computes the shape.
     """
 
     name: str
@@ -313,7 +319,7 @@ class ShapeValue:
 
     @property
     def size_bytes(self) -> int:
-        """Size of the dimensions in DDR, in bytes."""
+        """Size of the memory for the dimensions in DDR, in bytes."""
         return 4 * len(self.pattern)
 
 
@@ -332,15 +338,15 @@ class DynamicOutput:
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """A tensor of the model that can be read after a task, until a later task reuses the memory.
+    """An inner tensor of the model that can be read after a task, until a later task reuses the memory.
 
     Attributes:
       name: Name of the tensor in the model.
       task: Index of the task that writes the tensor.
-      argument: a place in DDR or CMX, or an output.
-      tensor_type: Shape in the model, and element type in memory.
-      strides: Stride of each dimension, in elements.
-      offset: Offset of the first element, in elements.
+      argument: Memory of the tensor: part of DDR or CMX, or an output.
+      tensor_type: Tensor type, with the shape in the model and the element type in memory.
+      strides: Stride of each dimension of the tensor, in elements.
+      offset: Offset of the tensor's first element in the memory, in elements.
     """
 
     name: str
@@ -353,18 +359,18 @@ class Tap:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One NPU call: tasks in order.
+    """A function of the executable: the tasks of one NPU call, in order.
 
     Attributes:
-      name: Function name for `invocation_context_create`.
-      inputs, outputs: Tensor types, with the largest shape for dynamic ones.
-      ddr_size: Size of the DDR arena, for values between tasks and for shapes, in bytes.
-      cmx_size: Size of the CMX arena (the scratchpad), in bytes.
-      shapes: Shapes that are known only at run time; a shape comes after the shapes that it is computed from.
-      dynamic_outputs: The outputs that have a dynamic shape.
-      needs_fp16: Whether the function is only for devices with fp16 arithmetic. Such devices run it in place of
-        the function of the same name for all devices, which has the same inputs and outputs.
-      taps: Inner tensors that can be shown, in the order of the tasks.
+      name: Name of the function, for `invocation_context_create`.
+      inputs, outputs: Tensor types of the inputs and outputs; a dynamic shape is given by its largest shape.
+      ddr_size: Size of the DDR arena for shapes and for values that pass between tasks, in bytes.
+      cmx_size: Size of the CMX arena (scratchpad memory), in bytes.
+      shapes: Dynamic shapes (known only at run time); each shape follows the shapes from which it is computed.
+      dynamic_outputs: Outputs that have a dynamic shape.
+      needs_fp16: Whether the function is only for devices with fp16 arithmetic. These devices run it in place of
+        the function with the same name, inputs and outputs that is for all devices.
+      taps: Inner tensors that can be read during a run, in the order of the tasks.
     """
 
     name: str
@@ -380,11 +386,11 @@ class Function:
 
     @property
     def kernel_tasks(self) -> Sequence[KernelTask]:
-        """Lists the tasks that are kernel launches."""
+        """Lists the tasks that launch OpenCL kernels."""
         return [task for task in self.tasks if isinstance(task, KernelTask)]
 
     def find_bytes(self, argument: Argument, constants: Sequence[Constant]) -> int:
-        """Returns the size of an argument's memory, in bytes; 0 for values and shapes."""
+        """Returns the size of an argument's memory, in bytes; 0 for arguments that are values or shapes."""
         kind, index = argument.kind, argument.index
         if kind is ArgumentKind.INPUT:
             return self.inputs[index].size_bytes
@@ -393,7 +399,7 @@ class Function:
         return constants[index].size_bytes if kind is ArgumentKind.CONSTANT else argument.size_bytes
 
     def find_used(self, kind: ArgumentKind, *tasks: type[Task]) -> set[int]:
-        """Collects the indices of all arguments of a kind in the tasks, or in tasks of given types."""
+        """Returns the indices of all arguments of a kind in the function's tasks, or in tasks of certain types."""
         wanted = tasks or (KernelTask, CpuTask, LayerTask)
         used = (task for task in self.tasks if isinstance(task, wanted))
         return {a.index for task in used for a in task.arguments if a.kind is kind}
@@ -401,10 +407,10 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Executable:
-    """A byte code module of the reference vendor, for one SoC model.
+    """The contents of a byte code module of the reference vendor, for one SoC model.
 
     Attributes:
-      instructions: Instructions of its commands, with their fields at compile time.
+      instructions: Instructions that the module's commands use, with the fields that they had at compile time.
     """
 
     soc_model: str
@@ -414,40 +420,40 @@ class Executable:
     instructions: Sequence[Instruction] = ()
 
     def functions_on(self, has_fp16: bool) -> Mapping[str, Function]:
-        """Selects the function for each name, for a device with or without fp16 arithmetic."""
+        """Returns the function for each function name on a device with or without fp16 arithmetic."""
         common = {f.name: f for f in self.functions if not f.needs_fp16}
         return common | {f.name: f for f in self.functions if f.needs_fp16 and has_fp16}
 
     def programs_on(self, has_fp16: bool) -> Collection[int]:
-        """Lists the programs of the functions for such a device."""
+        """Lists the programs that the functions need on a device with or without fp16 arithmetic."""
         functions = self.functions_on(has_fp16).values()
         return {task.program for function in functions for task in function.kernel_tasks}
 
 
 def describe_tasks(function: Function) -> str:
-    """Lists the kernels of a function with their ops, each once."""
+    """Lists the kernels of a function with their ops, without duplicates."""
     return ", ".join(dict.fromkeys(f"{t.entry} of op '{t.op_name}'" for t in function.tasks))
 
 
 def most_items(global_size: Sequence[Size], shapes: Sequence[ShapeValue]) -> int:
-    """Computes the number of work items for the largest shapes; INVALID_ARGUMENT, if a size has no value."""
+    """Returns the number of work items for the largest shapes; raises INVALID_ARGUMENT if a size has no value."""
     return prod(find_largest(size, lambda shape: shapes[shape].bound) for size in global_size)
 
 
 def work_size(
     global_size: Sequence[Size], local_size: Sequence[Size] | None, shapes: Shapes, where: str
 ) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-    """Evaluates the global and local work size, of 1 to 3 dimensions; without a local size the driver chooses.
+    """Evaluates the formulas of a task's global and local work size; the local size None lets the driver choose.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if a size has no value, a local size is 0 or does not divide the global size,
-        or there are too many work items.
+      LiteRtError: INVALID_ARGUMENT, if a size has no value, if a local size is 0 or does not divide the global
+        size, or if there are too many work items.
     """
     items = tuple(evaluate(size, shapes, where) for size in global_size)
     if prod(items) > MOST:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"global size {list(items)} has too many work items: {prod(items)}, the most are {MOST}",
+            f"global size {list(items)} has {prod(items)} work items, but the maximum is {MOST}",
             where,
         )
     if local_size is None:
@@ -456,9 +462,9 @@ def work_size(
     if 0 in group:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"local size {list(group)} makes groups without a work item",
+            f"work groups of local size {list(group)} have no work items",
             where,
-            "A local size is 1 or more; without a local size, the driver chooses.",
+            "Set each local size to at least 1, or omit the local sizes to let the driver choose.",
         )
     if any(g % k for g, k in zip(items, group, strict=True)):
         raise LiteRtError(
@@ -471,10 +477,10 @@ def work_size(
 
 
 def format_shape(shape: Sequence[int]) -> str:
-    """Formats a shape as `100x3x?`, like bounds; `?` is a dimension that is known only at run time."""
+    """Formats a shape like a shape bound, such as `100x3x?`; `?` is a dimension that is known only at run time."""
     return "x".join("?" if d < 0 else str(d) for d in shape) or "a single number"
 
 
 def align(size: int) -> int:
-    """Rounds up to a multiple of `ALIGNMENT`."""
+    """Rounds a size up to a multiple of `ALIGNMENT`."""
     return (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT

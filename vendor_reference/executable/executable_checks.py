@@ -1,6 +1,7 @@
-"""Checks an executable that was read, beyond the form of its parts, so that a run can rely on it.
+"""Checks the contents of an executable that was read from byte code, so that a run can rely on them.
 
-Indices are in range, places lie within their arenas, and each shape is known before a task needs it.
+The checks ensure that indices are in range, that memory lies within its arena, and that each shape is known before
+a task needs the shape.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ SHAPE_FIELDS: Mapping[ShapeKind, tuple[str, ...]] = {
     ShapeKind.WRITTEN: ("index",),
     ShapeKind.ASKED: ("index", "output"),
 }
-"""The fields that a shape has in addition to the common fields, by kind."""
+"""Fields of a dynamic shape that depend on its kind, by kind."""
 
 _READ = (ArgumentKind.INPUT, ArgumentKind.CONSTANT)
 _SIZED = {ArgumentKind.LOCAL: "local memory", ArgumentKind.DDR: "DDR", ArgumentKind.CMX: "CMX"}
@@ -69,10 +70,12 @@ _ARGUMENT_FIELDS: Mapping[ArgumentKind, tuple[str, ...]] = {
 
 
 def check_program(node: JsonNode, program: Program) -> None:
-    """Checks that a program has a size for each hole."""
+    """Checks that a program has a size for each hole (placeholder) in its prelude."""
     count = program.prelude.count(HOLE)
     if count != len(program.holes):
-        raise node.error(f"{len(program.holes)} sizes for {count} holes in its text")
+        raise node.error(
+            f"the program has {len(program.holes)} sizes for the {count} holes in its text"
+        )
 
 
 def check_constant(
@@ -82,48 +85,50 @@ def check_constant(
     order: Sequence[int],
     panel: int,
 ) -> None:
-    """Checks that a stored tensor can be read with its type, order and scales."""
+    """Checks that a stored constant can be read with its type, order and scales."""
     element_type, rank = tensor_type.element_type, len(tensor_type.shape)
     if dequantization is not None:
         inner = node.at("dequantization")
         scale, zero_point = dequantization.scale, dequantization.zero_point
         if not (scale or zero_point or dequantization.dimension):
             if element_type is not ElementType.FLOAT16:
-                raise inner.error(f"no scale for {tensor_type}")
+                raise inner.error(f"there is no scale for the constant of type {tensor_type}")
         elif element_type not in DEQUANTIZED_INTEGERS:
-            raise inner.error(f"the dequantization does not fit {tensor_type}")
+            raise inner.error(f"the dequantization does not fit a constant of type {tensor_type}")
         else:
             check_channels(inner, scale, zero_point, dequantization.dimension, tensor_type)
     if order:
         dims = [dim.integer(0, rank - 1) for dim in node.at("order").items(rank, rank)]
         if len(set(dims)) != rank or element_type.bits < 8:
-            raise node.at("order").error(f"{dims} is no order of the dimensions of {tensor_type}")
+            raise node.at("order").error(f"{dims} is not a valid dimension order for {tensor_type}")
     if panel and (not rank or element_type.bits < 8):
-        raise node.at("panel").error(f"panels of {tensor_type}")
+        raise node.at("panel").error(f"a constant of type {tensor_type} cannot have panels")
 
 
 def check_argument(node: JsonNode, argument: Argument) -> None:
-    """Checks that an argument has the fields of its kind."""
+    """Checks that an argument has exactly the fields of its kind."""
     kind = argument.kind
     assert isinstance(node.value, dict)
     if extra := sorted(node.value.keys() - {"kind", *_ARGUMENT_FIELDS[kind]}):
-        raise node.error(f"{', '.join(extra)} of a {kind.value}")
+        raise node.error(f"an argument of kind {kind.value} cannot have {', '.join(extra)}")
     if kind in _SIZED and not argument.size_bytes:
-        raise node.error(f"no bytes of {_SIZED[kind]}")
+        raise node.error(f"the size of {_SIZED[kind]} is 0")
     if kind is ArgumentKind.SCALAR and not argument.scalar:
-        raise node.error("no scalar bytes in a scalar")
+        raise node.error("the scalar has no bytes")
 
 
 def check_kernel_task(node: JsonNode, task: KernelTask) -> None:
-    """Checks that constant work sizes fit each other; only outputs and memory between tasks may be zeroed."""
+    """Checks that constant work sizes fit together, and that only outputs and memory between tasks are zeroed."""
     for place, index in enumerate(task.zeroed):
         kind = task.arguments[index].kind if index < len(task.arguments) else None
         if kind not in _ZEROED:
             what = f"argument {index} of {len(task.arguments)}" if kind is None else kind.value
-            raise node.at("zeroed", place).error(f"zeros in {what}")
+            raise node.at("zeroed", place).error(f"{what} cannot be filled with zeros")
     global_size, local_size = task.global_size, task.local_size
     if local_size is not None and len(local_size) != len(global_size):
-        raise node.at("local_size").error(f"{local_size} for global size {global_size}")
+        raise node.at("local_size").error(
+            f"local size {local_size} does not fit global size {global_size}"
+        )
     if task.least_bytes:
         node.at("least_bytes").items(len(task.arguments), len(task.arguments))
     if all(isinstance(size, int) for size in (*global_size, *(local_size or ()))):
@@ -134,30 +139,32 @@ def check_kernel_task(node: JsonNode, task: KernelTask) -> None:
 
 
 def check_shape(node: JsonNode, shape: ShapeValue) -> None:
-    """Checks that a shape has the fields of its kind, and a valid bound."""
+    """Checks that a dynamic shape has exactly the fields of its kind, and a valid bound."""
     assert isinstance(node.value, dict)
     kind, wanted = shape.kind, SHAPE_FIELDS[shape.kind]
     if wanted[0] not in node.value or ("sizes" in node.value) == ("index" in node.value):
-        raise node.error(f"a shape that is {kind.value} has '{wanted[0]}'")
+        raise node.error(
+            f"the fields do not fit a shape of kind {kind.value}, which has '{wanted[0]}'"
+        )
     if ("output" in node.value) != ("output" in wanted):
-        raise node.error(f"a shape that is {kind.value}, and an output")
+        raise node.error(f"the field 'output' does not fit a shape of kind {kind.value}")
     pattern, bound = shape.pattern, shape.bound
     if len(pattern) != len(bound) or any(
         p not in (-1, b) for p, b in zip(pattern, bound, strict=True)
     ):
-        what = f"{format_shape(bound)} is no bound of {format_shape(pattern)}"
+        what = f"{format_shape(bound)} is not a valid bound for shape {format_shape(pattern)}"
         raise node.at("bound").error(what)
     if prod(bound) > MOST:
         raise node.at("bound").error(f"{format_shape(bound)} is too large")
     if kind is ShapeKind.COMPUTED and len(shape.sizes) != len(pattern):
-        what = f"{len(shape.sizes)} sizes of {len(pattern)} dimensions"
+        what = f"the shape has {len(shape.sizes)} sizes for {len(pattern)} dimensions"
         raise node.at("sizes").error(what)
 
 
 def check_functions(node: JsonNode, executable: Executable, hint: str) -> None:
-    """Checks the functions of an executable, whose parts were checked before: all indices are in range.
+    """Checks that all indices, offsets and shapes in the functions of an executable are valid.
 
-    `node` is the place of the functions; `hint` says what to do about clashing names.
+    `node` is the JSON node of the functions; `hint` is the hint in errors about equal function names.
     """
     for index, function in enumerate(executable.functions):
         checks = _FunctionChecks(node.at(index), function, executable)
@@ -175,14 +182,17 @@ def _check_name(node: JsonNode, function: Function, before: Sequence[Function], 
     if not function.needs_fp16 and not same:
         return
     if not function.needs_fp16 or len(same) > 1:
-        raise node.error(f"a second function '{function.name}'", hint)
+        raise node.error(f"there are two functions named '{function.name}'", hint)
     if not same:
         raise node.error(
-            f"function '{function.name}' needs fp16, but replaces no other function", hint
+            f"function '{function.name}' needs fp16, but there is no function that it replaces",
+            hint,
         )
     taken = same[0]
     if [*function.inputs, *function.outputs] != [*taken.inputs, *taken.outputs]:
-        raise node.error(f"'{function.name}' has different inputs or outputs with fp16", hint)
+        raise node.error(
+            f"the fp16 variant of function '{function.name}' has different inputs or outputs", hint
+        )
 
 
 class _FunctionChecks:
@@ -221,20 +231,27 @@ class _FunctionChecks:
             node = self._node.at("shapes", index)
             offset, size = shape.offset, shape.size_bytes
             if offset % ALIGNMENT or offset + size > function.ddr_size:
-                raise node.error(f"{size} bytes at {offset} of {function.ddr_size} in DDR")
+                raise node.error(
+                    f"{size} bytes at offset {offset} do not fit into the {function.ddr_size} bytes of DDR, "
+                    "or are not aligned"
+                )
             for dimension in (d for size in shape.sizes for d in shapes_in(size)):
                 self._check_dimension(dimension, index)
             if shape.kind in (ShapeKind.WRITTEN, ShapeKind.ASKED):
                 node.at("index").integer(0, len(function.tasks) - 1)
             elif shape.kind is ShapeKind.INPUT:
                 if shape.index >= len(function.inputs):
-                    raise node.error(f"input {shape.index} of {len(function.inputs)}")
+                    raise node.error(
+                        f"there is no input {shape.index}, only {len(function.inputs)} inputs"
+                    )
                 given = function.inputs[shape.index]
                 inputs = [s.index for s in function.shapes[:index] if s.kind is ShapeKind.INPUT]
                 if shape.index in inputs:
-                    raise node.error(f"a second shape of input {shape.index}")
+                    raise node.error(f"input {shape.index} has two shapes")
                 if given.shape != shape.bound:
-                    raise node.error(f"input {shape.index} is {given}, its bound {shape.bound}")
+                    raise node.error(
+                        f"input {shape.index} has type {given}, which differs from its bound {shape.bound}"
+                    )
 
     def check_dynamic_outputs(self) -> None:
         """Outputs of dynamic shape are as large as their shapes can be, and others can hold these."""
@@ -244,15 +261,19 @@ class _FunctionChecks:
             output, holder, index = dynamic.output, dynamic.shape_output, dynamic.shape
             if max(output, holder) >= len(outputs) or index >= len(shapes):
                 raise node.error(
-                    f"shape {index} of output {output} in output {holder}: there are {len(shapes)} "
-                    f"shapes and {len(outputs)} outputs"
+                    f"shape {index} of output {output} in output {holder} is invalid: there are only "
+                    f"{len(shapes)} shapes and {len(outputs)} outputs"
                 )
             bound = shapes[index].bound
             if outputs[output].shape != bound:
-                raise node.error(f"output {output} is {outputs[output]}, its bound {bound}")
+                raise node.error(
+                    f"output {output} has type {outputs[output]}, which differs from its bound {bound}"
+                )
             expected = RankedTensorType.of(ElementType.INT32, (len(bound),))
             if outputs[holder] != expected:
-                raise node.error(f"a shape in {outputs[holder]}, expected {expected}")
+                raise node.error(
+                    f"the output for the shape has type {outputs[holder]}, but {expected} is expected"
+                )
 
     def check_order(self) -> None:
         """Each task knows what it needs when it starts."""
@@ -273,12 +294,14 @@ class _FunctionChecks:
                     self._check_dimension(dimension, len(shapes))
                 for argument in task.arguments:
                     if argument.kind is ArgumentKind.SHAPE and argument.index >= len(shapes):
-                        raise self._node.error(f"shape {argument.index} of {len(shapes)}")
+                        raise self._node.error(
+                            f"there is no shape {argument.index}, only {len(shapes)} shapes"
+                        )
             if isinstance(task, KernelTask):
                 self._check_items(self._node.at("tasks", index, "global_size"), task)
             for needed in find_needed(index, task, holes, shapes):
                 if times[needed] >= index:
-                    what = f"task {index} needs shape {needed} before it is known"
+                    what = f"task {index} needs shape {needed}, which is not yet known then"
                     raise self._node.error(what)
 
     def check_taps(self) -> None:
@@ -288,11 +311,11 @@ class _FunctionChecks:
             node, argument = self._node.at("taps", index), tap.argument
             node.at("task").integer(0, len(function.tasks) - 1)
             if tap.name in names:
-                raise node.error(f"'{tap.name}' a second time")
+                raise node.error(f"the tensor '{tap.name}' occurs twice")
             names.add(tap.name)
             is_output = argument.kind is ArgumentKind.OUTPUT
             if not is_output and argument.kind not in self._arenas:
-                raise node.error(f"a tensor that is {argument.kind.value}")
+                raise node.error(f"a tensor cannot be an argument of kind {argument.kind.value}")
             if mistake := self._argument_mistake(argument):
                 raise node.at("argument").error(mistake)
             size = function.find_bytes(argument, self._constants)
@@ -302,14 +325,19 @@ class _FunctionChecks:
             last = sum((d - 1) * s for d, s in zip(shape, tap.strides, strict=True))
             bytes_each = tap.tensor_type.element_type.bits // 8
             if prod(shape) and (tap.offset + last + 1) * bytes_each > size:
-                raise node.error(f"{tap.tensor_type} ends beyond its {size} bytes")
+                raise node.error(
+                    f"a tensor of type {tap.tensor_type} does not fit into its {size} bytes"
+                )
 
     def _argument_mistake(self, argument: Argument) -> str:
         kind, offset, size = argument.kind, argument.offset, argument.size_bytes
         if argument.index >= self._counts.get(kind, MOST):
-            return f"{kind.value} {argument.index} of {self._counts[kind]}"
+            return f"there is no {kind.value} {argument.index}, only {self._counts[kind]}"
         if kind in self._arenas and (offset % ALIGNMENT or offset + size > self._arenas[kind]):
-            return f"{size} bytes at {offset} of {self._arenas[kind]} in {kind.name}"
+            return (
+                f"{size} bytes at offset {offset} do not fit into the {self._arenas[kind]} bytes of "
+                f"{kind.name}, or are not aligned"
+            )
         return ""
 
     def _check_kernel_task(self, node: JsonNode, task: KernelTask) -> None:
@@ -323,7 +351,9 @@ class _FunctionChecks:
                 raise there.error(mistake)
             size = self._function.find_bytes(argument, self._constants)
             if size < needed:
-                raise there.error(f"{size} bytes for a kernel that was compiled for {needed}")
+                raise there.error(
+                    f"the argument has {size} bytes, but the kernel was compiled for {needed}"
+                )
 
     def _check_items(self, node: JsonNode, task: KernelTask) -> None:
         if task.most_items is None:
@@ -333,7 +363,7 @@ class _FunctionChecks:
         except LiteRtError as error:
             raise node.error(error.what) from None
         if items > task.most_items:
-            what = f"{items} work items for a kernel that was compiled for {task.most_items}"
+            what = f"the launch has {items} work items, but the kernel was compiled for {task.most_items}"
             raise node.error(what)
 
     def _check_layer_task(self, index: int, task: LayerTask) -> None:
@@ -348,7 +378,9 @@ class _FunctionChecks:
     ) -> None:
         instruction = self._instructions.get(command.instruction)
         if instruction is None:
-            raise node.error(f"no fields of instruction '{command.instruction}'")
+            raise node.error(
+                f"the executable does not describe instruction '{command.instruction}'"
+            )
         if len(command.words) != instruction.num_words:
             node.at(1).items(instruction.num_words, instruction.num_words)
         names = dict(zip(instruction.place_words, instruction.places, strict=True))
@@ -358,15 +390,19 @@ class _FunctionChecks:
                 if word > most:
                     node.at(1, number).integer(0, most)
             elif number in names:
-                raise node.at(1, number).error("a place that is known only at run time")
+                raise node.at(1, number).error(
+                    "the argument number in a command must be a constant"
+                )
         for number, name in names.items():
             word = command.words[number]
             assert isinstance(word, int)
             kind = arguments[word - 1].kind if word else None
             if name in _WRITTEN_PLACES and kind in _READ:
-                raise node.at(1, number).error(f"a {name} that is {kind.value}")
+                raise node.at(1, number).error(
+                    f"the {name} of a command cannot be memory of kind {kind.value}"
+                )
             if name == _PROGRAM_PLACE and kind is not ArgumentKind.CONSTANT:
-                raise node.at(1, number).error("a program that is not a constant")
+                raise node.at(1, number).error("the program of a command must be a constant")
 
     def _check_cpu_task(self, index: int, task: CpuTask) -> None:
         config, op = task.config, task.op
@@ -379,14 +415,14 @@ class _FunctionChecks:
             for node, place, operand, tensor in parts:
                 if operand is None or tensor is None:
                     if place is not None:
-                        raise node.error("a place of an omitted input")
+                        raise node.error("memory is given for an omitted input")
                     continue
                 if place is None:
                     raise node.error("null is not an object")
                 size = self._place_size(node.at("argument"), place.argument)
                 if name == "outputs" and place.argument.kind in _READ:
                     read = f"{place.argument.kind.value} {place.argument.index}"
-                    raise node.error(f"an output that is {read}")
+                    raise node.error(f"a CPU layer's output cannot be {read}")
                 self._check_place(node, place, operand, tensor, size)
 
     def _place_size(self, node: JsonNode, argument: Argument) -> int:
@@ -395,7 +431,7 @@ class _FunctionChecks:
         if mistake := self._argument_mistake(argument):
             raise node.error(mistake)
         if kind not in self._arenas and kind not in self._counts:
-            raise node.error(f"a tensor that is {kind.value}")
+            raise node.error(f"a tensor cannot be an argument of kind {kind.value}")
         return self._function.find_bytes(argument, self._constants)
 
     @staticmethod
@@ -413,7 +449,9 @@ class _FunctionChecks:
         bytes_each = tensor.element_type.bits // 8
         needed = (place.offset + last + 1) * bytes_each if prod(dims) else 0
         if needed > size:
-            raise node.error(f"{operand.tensor_type} in {layout}: {needed} bytes in {size}")
+            raise node.error(
+                f"{operand.tensor_type} in layout {layout} needs {needed} bytes, but has {size}"
+            )
 
     def _check_told_shapes(self, task: CpuTask) -> None:
         """Memory that is there for the largest shapes is enough."""
@@ -422,23 +460,31 @@ class _FunctionChecks:
             if place is None or operand is None or place.shape is None:
                 continue
             if place.shape >= len(shapes):
-                raise node.error(f"shape {place.shape} of {len(shapes)}")
+                raise node.error(f"there is no shape {place.shape}, only {len(shapes)} shapes")
             shape = shapes[place.shape]
             if shape.bound != operand.tensor_type.shape:
-                raise node.error(f"a tensor {operand.tensor_type}, its bound {shape.bound}")
+                raise node.error(
+                    f"the type {operand.tensor_type} of a tensor differs from its bound {shape.bound}"
+                )
             if place.strides or place.offset:
-                raise node.error("strides of a tensor of dynamic shape")
+                raise node.error("a tensor of dynamic shape cannot have strides or an offset")
             if task.config.dynamic_batch and -1 in shape.pattern[1:]:
-                raise node.error(f"a dynamic batch of {format_shape(shape.pattern)}")
+                raise node.error(
+                    "a kernel with a dynamic batch cannot take a tensor of shape "
+                    f"{format_shape(shape.pattern)}"
+                )
 
     def _check_asked(self, index: int) -> None:
         """A shape that a library says is of an output of its task, and comes behind those of the inputs."""
         shape, node = self._function.shapes[index], self._node
         task = self._function.tasks[shape.index]
         if not isinstance(task, CpuTask) or shape.output >= len(task.outputs):
-            raise node.error(f"shape {index} is of output {shape.output} of task {shape.index}")
+            raise node.error(
+                f"shape {index} refers to output {shape.output} of task {shape.index}, which is not an "
+                "output of a CPU layer"
+            )
         if task.outputs[shape.output].shape != index:
-            raise node.error(f"shape {index} is not the shape of its output")
+            raise node.error(f"shape {index} differs from the shape that its output has")
         for source in find_sources(shape, self._function.tasks):
             if source >= index:
                 raise node.error(
@@ -450,4 +496,4 @@ class _FunctionChecks:
         shapes = self._function.shapes
         rank = len(shapes[dimension.shape].pattern) if dimension.shape < num_known else 0
         if dimension.index >= rank:
-            raise self._node.error(f"{dimension}, a dimension that is not known")
+            raise self._node.error(f"the dimension {dimension} is not known")

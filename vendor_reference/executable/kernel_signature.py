@@ -1,4 +1,4 @@
-"""The declaration of a built kernel, as the driver reports it; the compiler compares its bindings with it."""
+"""The declaration of a built kernel as the driver reports it, with which the compiler compares its bindings."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from litert.core.codec import TEXT, entries, frozen_array, integer, named, recor
 
 BY_VALUE = "by value"
 SPACES = ("__global", "__constant", "__local", BY_VALUE, "")
-"""Address spaces of arguments; "" if the driver does not report one."""
+"""Address spaces that a kernel argument can have; "" if the driver does not report the address space."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredArgument:
-    """One kernel argument in the source; texts are "" if the driver does not report them.
+    """The declaration of a kernel argument in the source code; fields are "" if the driver does not report them.
 
     Attributes:
-      space: Address space, one of `SPACES`.
-      type_name: Type without qualifiers: `float*`, `int`, `struct P`, another name that the source gives a type.
+      space: Address space of the argument, one of `SPACES`.
+      type_name: Type of the argument without qualifiers, such as `float*`, `int`, `struct P` or a `typedef` name.
     """
 
     space: str
@@ -26,7 +26,7 @@ class DeclaredArgument:
 
     @property
     def is_struct(self) -> bool:
-        """Whether the argument is a struct or union by value."""
+        """Whether the argument is a struct or union that is passed by value."""
         is_named = self.type_name.startswith(("struct ", "union "))
         return is_named and self.space == BY_VALUE and not self.type_name.endswith("*")
 
@@ -37,10 +37,10 @@ class DeclaredArgument:
 
 @dataclass(frozen=True, slots=True)
 class KernelSignature:
-    """A kernel that was built for a device.
+    """The declaration of a kernel that was built for a device.
 
     Attributes:
-      max_group_size: Most work items in a work group of this kernel on the device.
+      max_group_size: Maximum number of work items in a work group of this kernel on the device.
     """
 
     arguments: tuple[DeclaredArgument, ...]
@@ -61,4 +61,4 @@ SIGNATURES = entries(
         max_group_size=integer(0, 2**63 - 1),
     )
 )
-"""Converts kernels by name to plain data."""
+"""Codec that converts kernel declarations by name to plain data, and back."""

@@ -1,4 +1,4 @@
-"""Reads byte code modules for the installed firmware, without a driver."""
+"""Reads byte code modules that the installed firmware can run; needs no OpenCL driver."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from vendor_reference.firmware.instructions import instruction_set
 
 
 def read_module(byte_code: memoryview) -> Executable:
-    """Reads the executable in a module, and checks that the firmware has its instructions.
+    """Reads the executable in a byte code module, and checks that the firmware has all of its instructions.
 
     Raises:
-      LiteRtError: See `read_executable`; INCOMPATIBLE_BYTE_CODE_VERSION, if the firmware lacks an instruction or
-        has it with other fields.
+      LiteRtError: The errors of `read_executable`; INCOMPATIBLE_BYTE_CODE_VERSION, if the firmware lacks an
+        instruction, or if the firmware's instruction has other fields.
     """
     executable = read_executable(byte_code)
     known = instruction_set()
@@ -32,10 +32,10 @@ def read_module(byte_code: memoryview) -> Executable:
 
 
 def find_function(functions: Mapping[str, Function], name: str) -> Function:
-    """Finds a function by name; NOT_FOUND, with the existing names."""
+    """Returns the function with the given name; raises NOT_FOUND with all function names if it does not exist."""
     if name in functions:
         return functions[name]
     there = ", ".join(f"'{name}'" for name in functions)
     raise LiteRtError(
-        Status.NOT_FOUND, f"no function '{name}', there is {there or 'none'}", "byte code"
+        Status.NOT_FOUND, f"there is no function '{name}', only {there or 'none'}", "byte code"
     )

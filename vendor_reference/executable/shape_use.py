@@ -1,4 +1,4 @@
-"""Determines the shapes that a task needs before it starts, and the task after which a shape is known."""
+"""Determines which shapes a task needs before it starts, and after which task each shape is known."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from vendor_reference.executable.executable import (
 )
 
 BEFORE_ALL = -1
-"""Stands for a shape that is known before the first task."""
+"""Stands in place of a task index for a shape that is known before the first task."""
 
 
 def find_sources(shape: ShapeValue, tasks: Sequence[Task]) -> Sequence[int]:
-    """Lists the shapes from which a shape is computed."""
+    """Lists the indices of the shapes from which a shape is computed."""
     if shape.kind is ShapeKind.ASKED:
         task = tasks[shape.index]
         assert isinstance(task, CpuTask)
@@ -30,7 +30,10 @@ def find_sources(shape: ShapeValue, tasks: Sequence[Task]) -> Sequence[int]:
 
 
 def find_times(function: Function) -> list[int]:
-    """Finds for each shape the task after which the shape is known; `BEFORE_ALL`, if it is known at the start."""
+    """Returns for each shape the index of the task after which the shape is known.
+
+    `BEFORE_ALL` stands for the time before the first task.
+    """
     times: list[int] = []
     for shape in function.shapes:
         if shape.kind is ShapeKind.WRITTEN:
@@ -42,12 +45,12 @@ def find_times(function: Function) -> list[int]:
 
 
 def find_written(task: int, shapes: Sequence[ShapeValue]) -> Sequence[int]:
-    """Lists the shapes that a task writes."""
+    """Lists the indices of the shapes that a task writes."""
     return [i for i, s in enumerate(shapes) if s.kind is ShapeKind.WRITTEN and s.index == task]
 
 
 def find_dimensions(task: KernelTask | LayerTask, holes: Sequence[Size]) -> Sequence[Dimension]:
-    """Lists the dimensions on which a task's work sizes and its program's text depend."""
+    """Lists the dynamic dimensions on which a task's work sizes and its program's text depend."""
     if isinstance(task, LayerTask):
         sizes = [word for command in task.commands for word in command.words]
     else:
@@ -58,7 +61,7 @@ def find_dimensions(task: KernelTask | LayerTask, holes: Sequence[Size]) -> Sequ
 def find_needed(
     index: int, task: Task, holes: Sequence[Size], shapes: Sequence[ShapeValue]
 ) -> Sequence[int]:
-    """Lists the shapes that must be known and checked before a task starts."""
+    """Lists the indices of the shapes that must be known and checked before a task starts."""
     if isinstance(task, CpuTask):
         return sorted(set(task.shapes))
     read = {a.index for a in task.arguments if a.kind is ArgumentKind.SHAPE}

@@ -1,10 +1,10 @@
-"""Makes one program for all shapes: its kernels take sizes as arguments instead of defines.
+"""Creates one program for all shapes, in which kernels take sizes as arguments instead of defines.
 
     #define INPUT0_DIMS (int []){ LITERT_NPU_INPUT0_DIMS_0,LITERT_NPU_INPUT0_DIMS_1, }
     __kernel void Scale(__global float* x, const long LITERT_NPU_INPUT0_DIMS_0, ...)
 
-So a layer that is compiled ahead of time runs on dynamic shapes. Only sizes that the text names become arguments;
-they follow the kernel's own arguments.
+A layer that is compiled ahead of time can thus run with dynamic shapes. Only sizes that the source code uses
+become arguments; these arguments follow the kernel's own arguments.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ SIZE_DEFINES = (
     r"(?:(?:INPUT|OUTPUT)\d+_(?:DIMS|PITCHES|LOWER_PADDING|UPPER_PADDING|OFFSET)|"
     r"(?:GLOBAL|LOCAL)_WORKSIZE)"
 )
-"""Regular expression of the built-in defines that depend on shapes; each may end with `_INIT`."""
+"""Regular expression for the built-in defines that depend on shapes; each name may end with `_INIT`."""
 
 PREFIX = "LITERT_NPU_"
-"""Prefix of such arguments' names."""
+"""Prefix of the names of size arguments."""
 
 _NAMED = re.compile(rf"\b({SIZE_DEFINES})(?:_INIT)?\b")
 _VALUE = rf"(?:-?\d+|{HOLE})"
@@ -42,7 +42,7 @@ _WORD_OR_GROUP = re.compile(r"\s*(?:__attribute(?:__)?\s*\(|(?P<word>[A-Za-z_]\w
 
 @dataclass(frozen=True, slots=True)
 class OpenProgram:
-    """A program for all shapes: its text, and the defines that became arguments, in order."""
+    """A program for all shapes: its source text, and the defines that became arguments, in order."""
 
     prelude: str
     sources: Sequence[str]
@@ -51,17 +51,19 @@ class OpenProgram:
 
 
 def without_sizes(program: Program) -> Program:
-    """Removes a program's size defines, so that programs that differ only in shapes become equal."""
+    """Returns a program without its size defines, so that programs that differ only in shapes become equal."""
     lines = program.prelude.splitlines(keepends=True)
     kept = "".join(line for line in lines if not _LINE.fullmatch(line))
     return replace(program, prelude=kept, holes=())
 
 
 def open_program(program: Program, read: Callable[[Source], memoryview]) -> OpenProgram:
-    """Makes the text of a program that takes sizes as arguments; `read` returns a source's bytes.
+    """Creates the source text of a program that takes sizes as arguments.
+
+    `read` returns the bytes of a source file.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the text does not show a kernel's parameters.
+      LiteRtError: INVALID_ARGUMENT, if a kernel's parameters cannot be found in the source text.
     """
     sources = expand_sources(program, read, has_line_marks=True)
     rest = without_sizes(program).prelude
@@ -85,10 +87,10 @@ def open_program(program: Program, read: Callable[[Source], memoryview]) -> Open
 
 
 def argument_sizes(program: Program, names: Sequence[str]) -> list[Size]:
-    """Computes the sizes, in the order of `names`, to pass to a program for all shapes.
+    """Returns the sizes to pass as arguments to a program for all shapes, in the order of `names`.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the program does not define a name.
+      LiteRtError: INVALID_ARGUMENT, if `program` does not define one of the names.
     """
     holes = iter(program.holes)
     values: dict[str, list[Size]] = {}
@@ -102,7 +104,7 @@ def argument_sizes(program: Program, names: Sequence[str]) -> list[Size]:
                 next(holes)
     for name in names:
         if name not in values:
-            what = f"the code takes {name}, which the op does not have"
+            what = f"the machine code needs {name}, but the op does not have this define"
             raise LiteRtError(Status.INVALID_ARGUMENT, what)
     return [size for name in names for size in values[name]]
 
@@ -110,10 +112,10 @@ def argument_sizes(program: Program, names: Sequence[str]) -> list[Size]:
 def own_arguments(
     kernels: Mapping[str, KernelSignature], num_sizes: int
 ) -> Mapping[str, KernelSignature]:
-    """Returns the kernels' own declarations in a program for all shapes, without the sizes.
+    """Returns the declarations of the kernels in a program for all shapes, without the size arguments.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if a kernel does not take the sizes.
+      LiteRtError: UNSUPPORTED, if a kernel does not have the size arguments.
     """
     own = {}
     for name, kernel in kernels.items():
@@ -182,6 +184,6 @@ def _find_closing(text: str, at: int) -> int:
 def _hidden_parameters(kernel: str) -> LiteRtError:
     return LiteRtError(
         Status.UNSUPPORTED,
-        f"{kernel} cannot take sizes as arguments, since its text does not show its parameters",
+        f"{kernel} cannot take sizes as arguments, because its parameters cannot be found in its source text",
         hint="Write the kernel's name and parameters without macros.",
     )

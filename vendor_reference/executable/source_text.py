@@ -1,6 +1,6 @@
-"""Makes a program's text: sizes fill the holes, and headers replace their `#include`.
+"""Creates a program's source text: inserts sizes for placeholders (holes), and headers for `#include` directives.
 
-So the text needs no files: it builds anywhere, and contains everything that its build depends on.
+The resulting text needs no other files: it builds anywhere, and contains everything on which its build depends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from litert.core.status import Status
 from vendor_reference.executable.executable import HOLE, Program, Source
 
 USER_DEFINES = "// Custom Layer User Defines\n"
-"""Separates the built-in defines of a program's prelude from the layer's own defines."""
+"""Line in a program's prelude that separates the built-in defines from the layer's own defines."""
 
 _COMMENT_OR_TEXT = re.compile(
     r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
@@ -32,7 +32,7 @@ _DEPTH_LIMIT = 100
 
 
 def size_text(size: Size, holes: list[Size]) -> str:
-    """Formats a size in a text: its digits, or a hole, whose size is added to the text's sizes."""
+    """Formats a size for a program's text, as digits or as a placeholder; adds a placeholder's size to `holes`."""
     if isinstance(size, Expression):
         holes.append(size)
         return HOLE
@@ -40,13 +40,13 @@ def size_text(size: Size, holes: list[Size]) -> str:
 
 
 def hole_values(program: Program, shapes: Shapes) -> tuple[int, ...]:
-    """Evaluates the sizes for a program's holes; programs with equal sizes are the same."""
+    """Evaluates the sizes for a program's holes (placeholders); equal sizes give the same program."""
     where = f"defines of {program.sources[0].file_name if program.sources else 'a kernel'}"
     return tuple(evaluate(size, shapes, where) for size in program.holes)
 
 
 def fill_program(program: Program, values: Sequence[int]) -> Program:
-    """Fills a program's holes with values."""
+    """Replaces a program's holes (placeholders) by values."""
     if not program.holes:
         return program
     first, *rest = program.prelude.split(HOLE)
@@ -59,13 +59,13 @@ def fill_program(program: Program, values: Sequence[int]) -> Program:
 def expand_sources(
     program: Program, read: Callable[[Source], memoryview], has_line_marks: bool
 ) -> Sequence[str]:
-    """Makes the text of each source; a header with `#pragma once` occurs once in all of them.
+    """Returns the text of each source with its headers; a header with `#pragma once` occurs once in all texts.
 
-    `read` returns a source's bytes; `has_line_marks` adds `#line`, which keeps the user's own files in build
-    errors.
+    `read` returns the bytes of a source file. `has_line_marks` adds `#line` directives, so that build errors name
+    the user's own files.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if a source is not text; or the error of `read`.
+      LiteRtError: INVALID_ARGUMENT, if a source file is not text; or the error of `read`.
     """
     headers = {source.file_name: source for source in program.headers}
     expansion = _Expansion(headers, read, has_line_marks)
@@ -73,7 +73,7 @@ def expand_sources(
 
 
 def line_mark(number: int, name: str) -> str:
-    """Makes a `#line` directive: the next line is line `number` of a file."""
+    """Returns a `#line` directive, which says that the next line is line `number` of a file."""
     escaped = name_text(name).replace("\\", "\\\\").replace('"', '\\"')
     return f'\n#line {number} "{escaped}"\n'
 
@@ -101,12 +101,16 @@ class _Expansion:
         self._size += len(text)
         if self._size > _TEXT_LIMIT:
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, f"more than {_TEXT_LIMIT >> 20} MiB of text", name
+                Status.INVALID_ARGUMENT,
+                f"the program's source text is larger than {_TEXT_LIMIT >> 20} MiB",
+                name,
             )
         self._open.append(name)
         if len(self._open) > _DEPTH_LIMIT:
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, f"includes nested more than {_DEPTH_LIMIT} deep", name
+                Status.INVALID_ARGUMENT,
+                f"the includes are nested more than {_DEPTH_LIMIT} deep",
+                name,
             )
         parts, end = [self._mark(1, name)], 0
         for found in _DIRECTIVE.finditer(blank_comments(text)):
@@ -146,13 +150,15 @@ def _decode(data: memoryview, name: str) -> str:
     text = str(data, "utf-8-sig", "replace")
     if "\0" in text:
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, "a source that contains zero bytes is not text", name
+            Status.INVALID_ARGUMENT,
+            "the source file is not text, since it contains zero bytes",
+            name,
         )
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def blank_comments(text: str) -> str:
-    """Replaces comments by blanks; places and lines stay."""
+    """Replaces comments in source code by blanks; line and column numbers stay the same."""
 
     def blank(found: re.Match[str]) -> str:
         token = found[0]

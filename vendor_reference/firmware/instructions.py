@@ -1,7 +1,7 @@
 """Reads the NPU's instruction set from the firmware's sources: each struct in `families/` is an instruction.
 
-A command is an instruction with its fields filled in. Compiler and device agree on instructions by name: an
-executable lists the fields of its commands in order.
+A command is an instruction with values for its fields. An executable lists the instructions that it uses with
+their fields, so that the device can compare them by name with its own instructions.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _COMMENT = re.compile(r"//.*")
 _FORMATS = {"uint": "<I", "int": "<i", "float": "<f"}
 
 FieldValue: TypeAlias = "Size | float | str | tuple[Size | float | str, ...]"
-"""Value of a command's field: a tuple for an array; a formula's text for a size that is known only at run time."""
+"""Value of a command's field: a number, a tuple for an array, or a formula for a size known only at run time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of an instruction.
+    """A field of a firmware instruction.
 
     Attributes:
-      kind: `Place`, `uint`, `int` or `float`.
-      count: Number of elements.
+      kind: Type of the field: `Place` (a memory location), `uint`, `int` or `float`.
+      count: Number of elements of the field, which is an array if the number is not 1.
     """
 
     name: str
@@ -55,8 +55,8 @@ class Instruction:
     """An instruction of the NPU.
 
     Attributes:
-      name: Name of the struct.
-      fields: The fields of the struct, in order.
+      name: Name of the instruction's struct in the firmware's source code.
+      fields: Fields of the instruction's struct, in order.
     """
 
     name: str
@@ -64,17 +64,17 @@ class Instruction:
 
     @property
     def num_words(self) -> int:
-        """Descriptions of the fields in an executable."""
+        """Descriptions of the fields as an executable contains them."""
         return sum(field.count for field in self.fields)
 
     @property
     def places(self) -> Sequence[str]:
-        """The names of the fields that are places."""
+        """The names of the fields of type `Place`."""
         return [field.name for field in self.fields if field.kind == "Place"]
 
     @property
     def place_words(self) -> Sequence[int]:
-        """Indices of the words that are places."""
+        """Indices of the words that belong to fields of type `Place`."""
         starts, at = [], 0
         for field in self.fields:
             starts += [at] if field.kind == "Place" else []
@@ -82,12 +82,14 @@ class Instruction:
         return starts
 
     def words(self, values: Mapping[str, FieldValue]) -> tuple[Size, ...]:
-        """Encodes the fields as 32-bit words, in order; sizes that are known only at run time stay sizes.
+        """Encodes the fields as 32-bit words, in order; sizes that are known only at run time stay formulas.
 
-        A place is one word: its number in `values`, or 0 for none. Missing elements at the end of an array are 0.
+        A field of type `Place` is one word, which is its number in `values`, or 0 for no memory. Missing elements
+        at the end of an array are 0.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, for an unknown field, too many numbers, or a number out of range.
+          LiteRtError: INVALID_ARGUMENT, for an unknown field, too many numbers in a field, or a number out of
+            range.
         """
         for name in sorted(values.keys() - {field.name for field in self.fields}):
             raise self._error(f"no field '{name}'")
@@ -98,7 +100,7 @@ class Instruction:
             value = values.get(field.name, 0)
             numbers = value if isinstance(value, tuple) else (value,)
             if not 0 < len(numbers) <= field.count:
-                raise self._error(f"{len(numbers)} numbers for '{field}'")
+                raise self._error(f"field '{field}' cannot hold {len(numbers)} numbers")
             try:
                 words += [_word(field.kind, number) for number in numbers]
                 words += [0] * (field.count - len(numbers))
@@ -111,7 +113,7 @@ class Instruction:
 
 
 def parse_field(text: str) -> Field:
-    """Parses the text that `str` makes of a field; raises ValueError for other text."""
+    """Parses the text of a field as `str(field)` returns it; raises ValueError for other text."""
     match = _FIELD.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a field")
@@ -127,11 +129,11 @@ def _word(kind: str, number: Size | float | str) -> Size:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """An instruction with the values of its fields.
+    """A firmware command: an instruction with the values of its fields.
 
     Attributes:
-      instruction: Name of the instruction.
-      fields: Values by name; a place is the number of its argument.
+      instruction: Name of the command's instruction.
+      fields: Values of the fields by name; the value of a field of type `Place` is the number of an argument.
     """
 
     instruction: str
@@ -139,13 +141,13 @@ class Command:
 
     @classmethod
     def of(cls, instruction: str, **fields: FieldValue) -> Command:
-        """Makes a command from fields by name."""
+        """Creates a command from an instruction name and the values of its fields."""
         return cls(instruction, tuple(fields.items()))
 
 
 @cache
 def instruction_set() -> Mapping[str, Instruction]:
-    """Reads all instructions by name, in the order of their numbers in commands."""
+    """Returns all instructions by name, in the order of the numbers that they have in commands."""
     found = [
         Instruction(match["name"], tuple(_read_fields(match["fields"])))
         for text in family_texts()
@@ -156,14 +158,14 @@ def instruction_set() -> Mapping[str, Instruction]:
 
 @cache
 def family_texts() -> Sequence[str]:
-    """Reads the sources of all families, in the order of their names."""
+    """Returns the source code of all instruction families, in the order of their names."""
     names = sorted(f.name for f in (FOLDER / "families").iterdir() if f.name.endswith(".cl"))
     return [(FOLDER / "families" / name).read_text(encoding="utf-8") for name in names]
 
 
 @cache
 def reporting_instructions() -> Set[str]:
-    """Instructions that end a run with an error if a tensor contains an index out of range."""
+    """Returns the instructions that end a run with an error if a tensor contains an index out of range."""
     return frozenset(name for text in family_texts() for name in _REPORTING.findall(text))
 
 

@@ -1,4 +1,4 @@
-"""Reads the operations of the firmware's element-wise programs from its source."""
+"""Reads the operations of element-wise programs from the firmware's source code."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ NUM_REGISTERS = 32
 
 @cache
 def operation_numbers() -> Mapping[str, int]:
-    """Numbers of the operations by name: `add_float`, `select_32`, ..."""
+    """Returns the number of each operation by name, such as `add_float` or `select_32`."""
     text = (FOLDER / "families" / "elementwise.cl").read_text(encoding="utf-8")
     return MappingProxyType({name: i for i, name in enumerate(_OPERATION.findall(text))})

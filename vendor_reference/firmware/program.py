@@ -1,4 +1,4 @@
-"""Builds the firmware's text: its core, all families of instructions, and the kernel that runs commands."""
+"""Assembles the firmware's source code: its core, all instruction families, and the kernel that runs commands."""
 
 from __future__ import annotations
 
@@ -9,34 +9,37 @@ from vendor_reference.firmware.instructions import FOLDER, family_texts, instruc
 ENTRY = "run_commands"
 CHECK_ENTRY = "check_commands"
 WRONG_FIELDS = 255
-"""Result of a check that names no place of its command."""
+"""Result of the check of a command whose fields are invalid, without a faulty `Place` field."""
 NUM_REGIONS = 16
 SCRATCH_REGION = NUM_REGIONS - 1
-"""The workers' scratch: `FirmwareTuning.scratch` floats for each."""
+"""Number of the memory region with the workers' scratch memory, `FirmwareTuning.scratch` floats per worker."""
 NARROW = 8
-"""Floats per vector for devices with small registers, or drivers that cannot do better."""
+"""Number of floats per vector on devices with small registers, or with drivers that need narrow vectors."""
 ROWS = {8: 6, 16: 8}
-"""Number of product rows whose sums fit into registers, by the floats per vector."""
+"""Number of rows of a matrix product whose sums fit into registers, by the number of floats per vector."""
 NOWHERE = 2**32 - 1
 FAULT_WORDS = 8
-"""Number of words in front of the counters, for errors that a command found."""
+"""Number of words before the counters, in which a command reports an error."""
 PLACE_UNIT = 64
-"""Bytes per unit of a place's offset."""
+"""Unit of the offset in a `Place`, in bytes."""
 _LINE = 16
-"""Number of words from one counter to the next."""
+"""Distance from one counter to the next, in words."""
 _MOST_PARTS = 8
-"""Number of parts into which a command's units are divided; more workers share parts."""
+"""Maximum number of parts into which a command's units of work are divided.
+
+If there are more workers, several share a part.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class FirmwareTuning:
-    """Build parameters of the firmware for a device; results do not depend on them.
+    """Build parameters of the firmware for a device; the results of commands do not depend on these parameters.
 
     Attributes:
       width: Number of floats in a vector.
-      rows: Number of product rows that a worker computes together.
-      scratch: Size of a worker's own scratch memory, in floats.
-      unit_operations: Least number of operations in a unit of work.
+      rows: Number of rows of a matrix product that a worker computes at once.
+      scratch: Size of each worker's own scratch memory, in floats.
+      unit_operations: Minimum number of operations in a unit of work.
     """
 
     width: int = 16
@@ -46,12 +49,12 @@ class FirmwareTuning:
 
 
 def count_counters(num_commands: int, num_workers: int) -> int:
-    """Computes the number of counter words for a number of commands and workers."""
+    """Returns the number of words that the counters need for a number of commands and workers."""
     return FAULT_WORDS + _LINE * (min(num_workers, _MOST_PARTS) + 1) * num_commands + 1
 
 
 def firmware_text(tuning: FirmwareTuning) -> str:
-    """Makes the program's text; equal texts are built once per driver."""
+    """Returns the source text of the firmware; equal texts are built only once per driver."""
     defines = {
         "WIDTH": tuning.width,
         "ROWS": tuning.rows,

@@ -1,4 +1,7 @@
-"""Reads the files of programs from registered assets: an asset itself, or a file that is packed in an asset."""
+"""Reads the source files of programs from registered assets.
+
+A source file is an asset, or is packed in an asset.
+"""
 
 from __future__ import annotations
 
@@ -18,26 +21,27 @@ from vendor_reference.executable.kernel_signature import KernelSignature
 
 
 class AssetSources:
-    """Reads sources from assets; each asset is checked once."""
+    """Reads source files from assets; each asset is checked only once."""
 
     def __init__(self, find: Callable[[str], memoryview | None]) -> None:
-        """`find` returns an asset's bytes by name; None if there is no such asset."""
+        """`find` returns the bytes of the asset with a given name; None if there is no such asset."""
         self._find = find
         self._checked: dict[Source, memoryview] = {}
         self._layers: dict[str, BinaryLayer] = {}
 
     def read(self, source: Source) -> memoryview:
-        """Returns a source's bytes, after a check that the program was compiled with these bytes.
+        """Returns the bytes of a source file, after a check that the program was compiled with the same bytes.
 
         Raises:
-          LiteRtError: NOT_FOUND, or INVALID_ARGUMENT for another file under the same name.
+          LiteRtError: NOT_FOUND, if the asset does not exist; INVALID_ARGUMENT, if the asset with this name has
+            other contents.
         """
         if source not in self._checked:
             self._checked[source] = self._read(source)
         return self._checked[source]
 
     def read_shown(self, source: Source) -> memoryview:
-        """Returns a source's bytes for display; empty if a binary layer leaves the source out."""
+        """Returns the bytes of a source file for display; empty if a binary layer omits the source file."""
         layer = self._layer(source.asset)
         file = layer.files.get(source.file_name) if layer else None
         return memoryview(b"") if file is not None and file.data is None else self.read(source)
@@ -45,13 +49,15 @@ class AssetSources:
     def find_code(
         self, program: Program, device: Sequence[str], is_allowed: bool
     ) -> DeviceCode | None:
-        """Returns the machine code of a program from a binary layer; None if the program is built from source.
+        """Returns the machine code of a program from a binary layer.
 
-        `is_allowed` tells whether machine code from assets may run.
+        Returns None if the program is built from source code.
+
+        `is_allowed` is true if machine code from assets may run.
 
         Raises:
-          LiteRtError: NOT_FOUND, if there is neither code nor source; UNSUPPORTED, if there is only code that may
-            not run.
+          LiteRtError: NOT_FOUND, if there is neither machine code nor source code; UNSUPPORTED, if there is only
+            machine code, which is not allowed to run.
         """
         asset, layer = self._packed(program)
         if layer is None:
@@ -67,16 +73,18 @@ class AssetSources:
             raise _no_code(layer, program, f" for the device {' '.join(device)}", asset)
         raise LiteRtError(
             Status.UNSUPPORTED,
-            "the layer has only machine code, which may not run here, and no source",
+            "the layer has only machine code, which is not allowed to run here, and no source code",
             f"asset '{asset}', {', '.join(left_out)}",
-            "Allow it with the option allow_native_assets, if you trust the file.",
+            "If you trust the file, set the option allow_native_assets.",
         )
 
     def find_declared(self, program: Program) -> Mapping[str, KernelSignature] | None:
-        """Returns the declarations of a program's kernels if its source is left out; None if it can be built.
+        """Returns the declarations of a program's kernels if the source code is omitted.
+
+        Returns None if the program can be built.
 
         Raises:
-          LiteRtError: NOT_FOUND, if there is no code either.
+          LiteRtError: NOT_FOUND, if there is neither source code nor machine code.
         """
         asset, layer = self._packed(program)
         if layer is None or not _left_out(layer, program):
@@ -99,7 +107,7 @@ class AssetSources:
                     Status.NOT_FOUND,
                     f"no asset '{source.asset}' was registered",
                     where,
-                    "Compile the model again: its file lacks an asset.",
+                    "Compile the model again, since the compiled file lacks an asset.",
                 )
             found = hashlib.sha256(data).hexdigest()
         if found != source.sha256 or data is None:
@@ -137,8 +145,8 @@ def _no_code(layer: BinaryLayer, program: Program, for_device: str, asset: str) 
     devices = "; ".join(" ".join(code.device) for code in layer.find_codes(program))
     return LiteRtError(
         Status.NOT_FOUND,
-        f"there is no code{for_device}, and the source is left out",
+        f"there is no machine code{for_device}, and the source code is omitted",
         f"asset '{asset}', {', '.join(_left_out(layer, program))}",
-        f"There is code for: {devices or 'other shapes and options only'}. Make it again with "
+        f"There is machine code for {devices or 'other shapes and options only'}. Create the file again with "
         "litert-npu layer build; dynamic shapes need --shape_bounds.",
     )

@@ -1,6 +1,7 @@
 """Compiles programs in a child process, since a kernel can make an OpenCL compiler crash, hang or read files.
 
-The child gets only the texts, and runs in a sandbox; `device/compiler_worker.py` is its code.
+The child process gets only the programs' source texts, and runs in a sandbox; `device/compiler_worker.py` is its
+code.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from vendor_reference.programs.program_cache import (
 from vendor_reference.programs.program_text import ProgramText
 
 TIMEOUT_S = 120.0
-"""Time limit for all programs of one call, in seconds; drivers build a large program in seconds."""
+"""Time limit for building all programs of one call, in seconds.
+
+A driver builds even a large program in seconds.
+"""
 
 _CHILD = "vendor_reference.device.compiler_worker:build"
 
@@ -30,7 +34,9 @@ _CHILD = "vendor_reference.device.compiler_worker:build"
 def find_or_compile(
     library: str, info: DeviceInfo, texts: Sequence[ProgramText], timeout_s: float | None = None
 ) -> Iterator[CompiledProgram]:
-    """Yields the programs of texts, in order, as soon as each is ready: from the cache, or compiled and cached.
+    """Yields the program of each text in order, from the cache or newly compiled.
+
+    Newly compiled programs are cached.
 
     Raises:
       LiteRtError: See `compile_in_child`.
@@ -53,13 +59,14 @@ def find_or_compile(
 def compile_in_child(
     library: str, info: DeviceInfo, texts: Sequence[ProgramText], timeout_s: float | None = None
 ) -> Iterator[CompiledProgram]:
-    """Compiles at least one text; yields the programs in order, as soon as each is built.
+    """Compiles one or more source texts in a child process; yields each program as soon as it is built, in order.
 
-    The default time limit is longer than any correct build.
+    The default time limit is longer than any correct build takes.
 
     Raises:
-      LiteRtError: COMPILATION, with the compiler's log or a description of its crash; DYNAMIC_LOADING, if the
-        child cannot start or lacks the device; UNSUPPORTED, if a sandbox is required but unavailable.
+      LiteRtError: COMPILATION, with the compiler's log or a description of the compiler's crash; DYNAMIC_LOADING,
+        if the child process cannot start or does not have the device; UNSUPPORTED, if a sandbox is required but
+        unavailable.
     """
     programs = [[text.name, text.text, text.options] for text in texts]
     request = {"library": library, "identity": list(info.identity), "programs": programs}

@@ -1,7 +1,8 @@
-"""Serves the requests of an isolated device process for compiled programs.
+"""Answers requests for compiled programs from an isolated device process.
 
-The device process may run a stranger's programs in a sandbox. So the host itself finds programs in the cache, or
-compiles them in another child and caches them: no data from the device process enters the cache.
+The device process runs in a sandbox, since it may run programs that are not trusted. The host process therefore
+reads programs from the cache, or compiles programs in another child process and caches them itself. Thus no data
+from the device process enters the cache.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from vendor_reference.programs.program_cache import COMPILED_PROGRAM
 from vendor_reference.programs.program_text import ProgramText
 
 PROGRAMS = "programs"
-"""The request: programs for the device with this `identity`, each with name, text and options."""
+"""Codec of a request for programs for the device `identity`, each with name, source text and build options."""
 
 
 def answer(options: Mapping[str, str], question: str, argument: Any) -> object:
-    """Returns the programs as plain data; `options` are the dispatch table's options.
+    """Returns the requested programs as plain data; `options` are the options of the dispatch table.
 
     Raises:
-      LiteRtError: UNSUPPORTED, for another request; NOT_FOUND, for another device; or the error of the
+      LiteRtError: UNSUPPORTED, for an unknown request; NOT_FOUND, for an unknown device; or the error of the
         compilation.
     """
     if question != PROGRAMS:

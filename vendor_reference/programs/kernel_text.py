@@ -1,7 +1,8 @@
-"""Makes the whole text of a custom layer's program, for people to read and compile.
+"""Creates the whole source text of a custom layer's program, for people who want to read and compile it.
 
-The text has the form of Inference Engine custom layers: built-in defines, the layer's title, its own defines, its
-  sources. The device builds the same text with `#line` directives and without the title.
+The source text has the same form as the text of OpenVINO Inference Engine's custom layers: built-in defines, the
+layer's title, the layer's own defines, the layer's sources. The device builds the same source text, but with
+`#line` directives and without the title.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from vendor_reference.programs.asset_sources import AssetSources
 
 
 def kernel_title(name: str, layer: str, needs_fp16: bool) -> str:
-    """`Layer relu1 using Custom Layer ReLU`."""
+    """Returns the title line of a custom layer, such as `Layer relu1 using Custom Layer ReLU`."""
     title = f"Layer {name} using Custom Layer {layer}"
     return f"{title} with fp16 arithmetic" if needs_fp16 else title
 
 
 def kernel_text(program: Program, title: str, read: Callable[[Source], memoryview]) -> str:
-    """Makes a program's text, which compiles without other files; `read` returns a source's bytes."""
+    """Returns a program's source text, which compiles without other files.
+
+    `read` returns the bytes of a source file.
+    """
     builtin, mark, own = program.prelude.partition(USER_DEFINES)
     parts = [builtin, f"// {_comment(title)}\n", mark, own]
     texts = expand_sources(program, read, has_line_marks=False)
@@ -35,10 +39,12 @@ def kernel_text(program: Program, title: str, read: Callable[[Source], memoryvie
 
 
 def kernel_texts(executable: Executable, sources: AssetSources) -> Sequence[str]:
-    """Makes the text of each program of a custom layer, in order, for the largest shapes if shapes are dynamic.
+    """Returns the source text of each custom layer's program, in order.
+
+    Dynamic shapes are replaced by their largest shapes.
 
     Raises:
-      LiteRtError: NOT_FOUND or INVALID_ARGUMENT, if an asset is missing, was replaced, or is not text.
+      LiteRtError: NOT_FOUND, if an asset is missing; INVALID_ARGUMENT, if an asset was replaced or is not text.
     """
     found: dict[int, str] = {}
     for function in executable.functions:

@@ -1,7 +1,9 @@
-"""A disk cache of built programs: device binaries by the digest of everything that their build depends on.
+"""A disk cache of built programs, which contains device binaries.
 
-An entry is bound to its digest; a damaged entry is removed, and its program is built again.
-Processes may share the cache folder. The least recently used entries are removed when the folder grows too large.
+The key is a digest of everything on which the build depends.
+
+A damaged cache entry is removed, and its program is built again. Several processes may share the cache folder. The
+least recently used entries are removed when the cache folder becomes too large.
 """
 
 from __future__ import annotations
@@ -37,13 +39,13 @@ LIMIT_BYTES = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class CompiledProgram:
-    """A program that the OpenCL compiler has built.
+    """A program as the OpenCL compiler has built it.
 
     Attributes:
-      kernels: Declarations of the kernels by name.
-      binary: Binary for one device and driver version.
-      log: The compiler's log; usually "".
-      variants: Kernels in the binary that were compiled for one work size.
+      kernels: Declarations of the program's kernels, by name.
+      binary: Binary of the program for one device and one driver version.
+      log: Log of the compiler; usually "".
+      variants: Kernel variants in the binary, each compiled for a certain work size.
     """
 
     kernels: Mapping[str, KernelSignature]
@@ -59,19 +61,19 @@ COMPILED_PROGRAM = record(
     log=ANY_TEXT,
     variants=converted(frozen_array(TEXT), frozenset, lambda variants: tuple(sorted(variants))),
 )
-"""Converts a program to plain data."""
+"""Codec that converts a compiled program to plain data, and back."""
 
 
 class ProgramCache:
-    """The cache of programs for one device; its folder may be shared, missing or read-only."""
+    """The cache of programs for one device; the cache folder may be shared, missing or read-only."""
 
     def __init__(self, identity: Sequence[str], limit_bytes: int = LIMIT_BYTES) -> None:
-        """`limit_bytes` limits the whole folder, including programs for other devices."""
+        """`limit_bytes` limits the size of the whole cache folder, including programs for other devices."""
         self._identity = list(identity)
         self._limit_bytes = limit_bytes
 
     def find(self, text: ProgramText) -> CompiledProgram | None:
-        """Finds the program of a text; None if it is missing or damaged."""
+        """Returns the cached program of a source text; None if it is missing or damaged."""
         try:
             program = _parse(read_file(_PART, self._name(text)))
             os.utime(self._path(text))
@@ -79,12 +81,15 @@ class ProgramCache:
         except OSError:
             return None
         except LiteRtError as error:
-            _LOG.warning("Building a cached program again: %s", error)
+            _LOG.warning("A program in the cache is unusable and is built again: %s", error)
             self.remove(text)
             return None
 
     def store(self, text: ProgramText, program: CompiledProgram) -> None:
-        """Stores a program; if that fails, it will be built again."""
+        """Stores a program in the cache.
+
+        If the program cannot be stored, it will be built again in the next process.
+        """
         header = json.dumps(COMPILED_PROGRAM.dump(replace(program, binary=b""))).encode()
         try:
             data = (_HEADER_SIZE.pack(len(header)), header, program.binary)
@@ -93,7 +98,7 @@ class ProgramCache:
             _LOG.info("Cannot cache a built program: %s", error)
 
     def remove(self, text: ProgramText) -> None:
-        """Removes an unusable program."""
+        """Removes an unusable program from the cache."""
         with suppress(OSError):
             os.unlink(self._path(text))
 

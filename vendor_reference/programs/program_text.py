@@ -1,7 +1,7 @@
-"""Makes the text of an executable's program for the OpenCL compiler: prelude, then sources.
+"""Assembles the source text of an executable's program for the OpenCL compiler: prelude, then sources.
 
-`#line` directives keep the user's own files and lines in build errors. So messages of an OpenCL compiler or
-checker can show the author's own line without reading a file.
+With `#line` directives, build errors refer to the files and lines of the kernel's author. Messages of an OpenCL
+compiler or checker can thus show the author's own source line without reading a file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WIDTH = 120
 
 @dataclass(frozen=True, slots=True)
 class ProgramText:
-    """The text for the OpenCL compiler; its name lists the user's files, for messages."""
+    """The source text for the OpenCL compiler; its name lists the user's files, for messages."""
 
     name: str
     text: str
@@ -31,17 +31,19 @@ class ProgramText:
 
 
 def compose_text(program: Program, read: Callable[[Source], memoryview]) -> ProgramText:
-    """Assembles a program's text; `read` returns a source's bytes."""
+    """Assembles the source text of a program; `read` returns the bytes of a source file."""
     return _join(program, program.prelude, expand_sources(program, read, has_line_marks=True))
 
 
 def compose_open_text(
     program: Program, read: Callable[[Source], memoryview]
 ) -> tuple[ProgramText, OpenProgram]:
-    """Assembles a program for all shapes, whose kernels take sizes as arguments; the second result names them.
+    """Assembles the text of a program for all shapes.
+
+    The second result lists the sizes that kernels take as arguments.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if a source is not text; or the error of `read`.
+      LiteRtError: INVALID_ARGUMENT, if a source file is not text; or the error of `read`.
     """
     opened = open_program(program, read)
     return _join(program, opened.prelude, opened.sources), opened
@@ -54,14 +56,17 @@ def _join(program: Program, prelude: str, sources: Sequence[str]) -> ProgramText
 
 
 def find_source_line(text: str, file_name: str, line: int) -> str | None:
-    """Returns a line of one of the files in a program's text; None if the text has no such place."""
+    """Returns a source line of a file from a program's text.
+
+    Returns None if the text does not contain this file and line.
+    """
     place = (file_name, line)
     rows = zip(find_places(text), text.split("\n"), strict=True)
     return next((row for found, row in rows if found == place), None)
 
 
 def find_places(text: str) -> Iterator[tuple[str, int]]:
-    """Yields the file and line of each row of a program's text; "" and 0 for `#line` rows."""
+    """Yields the file name and line number of each row in a program's text; "" and 0 for `#line` rows."""
     name, number = "", 0
     for row in text.split("\n"):
         directive = _LINE.fullmatch(row)
@@ -75,7 +80,10 @@ def find_places(text: str) -> Iterator[tuple[str, int]]:
 
 
 def show_place(text: str, file_name: str, line: int, column: int = 0) -> list[str]:
-    """Formats a source line with its number and a caret below the column (from 1); [] if the line is unknown."""
+    """Formats a source line with its number and a caret below the column (from 1).
+
+    Returns [] if the line is unknown.
+    """
     found = find_source_line(text, file_name, line)
     if found is None or not found.strip() or len(found) > _WIDTH:
         return []
@@ -88,7 +96,7 @@ def show_place(text: str, file_name: str, line: int, column: int = 0) -> list[st
 
 
 def with_source_lines(log: str, text: str) -> str:
-    """Adds the source line to each message of a compiler's log that has a place."""
+    """Adds the source line to each message in a compiler's log that contains a file and line."""
     lines: list[str] = []
     num_excerpts = 0
     for row in log.split("\n"):

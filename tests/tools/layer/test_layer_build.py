@@ -110,7 +110,7 @@ def test_an_op_that_a_layer_without_source_was_not_built_for_says_so(
 ) -> None:
     arguments = ("Softsign.json", "--model=model.tflite", "--op=2", "-o", "s.bin", "--nosource")
     assert litert_npu("layer", "build", *arguments) == 0
-    with pytest.raises(LiteRtError, match="no code, and the source is left out"):
+    with pytest.raises(LiteRtError, match="no machine code, and the source code is omitted"):
         _apply(described, "s.bin")
 
 
@@ -121,7 +121,7 @@ def test_an_op_that_a_layer_without_source_was_not_built_for_says_so(
         (("Softsign.json", "-o", "s.cl"), "-o is 's.cl'"),
         (("Softsign.json",), "-o is ''"),
         (("missing.json", "-o", "s.bin"), "no such file"),
-        (("Softsign.cl", "-o", "s.bin", "--nosource"), "cannot be left out"),
+        (("Softsign.cl", "-o", "s.bin", "--nosource"), "cannot be omitted"),
         (
             ("Softsign.json", "-o", "no/such/folder/s.bin"),
             "the directory of the output does not exist",
@@ -141,7 +141,7 @@ def test_a_binary_layer_is_not_built_again(
 ) -> None:
     assert litert_npu("layer", "build", "Softsign.json", "--model=model.tflite", "-o", "s.bin") == 0
     assert litert_npu("layer", "build", "s.bin", "--model=model.tflite", "-o", "t.bin") != 0
-    assert "contains machine code already" in capsys.readouterr().err
+    assert "already contains machine code" in capsys.readouterr().err
     assert not (described / "t.bin").exists()
 
 
@@ -150,7 +150,7 @@ def test_a_damaged_binary_layer_is_refused(described: Path, litert_npu: LitertNp
     data = bytearray((described / "s.bin").read_bytes())
     data[len(data) // 2] ^= 1
     (described / "s.bin").write_bytes(data)
-    with pytest.raises(LiteRtError, match=r"changed after it was made.*s\.bin"):
+    with pytest.raises(LiteRtError, match=r"changed after it was created.*s\.bin"):
         _apply(described, "s.bin")
 
 

@@ -114,7 +114,7 @@ def test_a_scale_of_a_tensor_that_has_none_is_told(
     )
     assert litert_npu("layer", "check", "k.cl", "--inputs=64xi8", "--outputs=64xi8:0.25") == 1
     printed = capsys.readouterr().out
-    assert f"INPUT0 has no scale and no zero point in this op, so no {name}." in printed
+    assert f"INPUT0 is not quantized in this op, so {name} is not defined." in printed
 
 
 @pytest.mark.parametrize(

@@ -154,20 +154,20 @@ FAULTS = {
     "its own output": (
         "y[i] = x[i] + (y[i] > 0 ? 1 : 2);",
         [
-            "output 0 depends on the old content of output 0, in 8 of 8 elements, the first at [0, 0]: the kernel "
-            'reads elements that it has not written ("zero": true begins an output with zeros)'
+            "output 0 depends on the old content of output 0 in 8 of 8 elements, the first at [0, 0], so the "
+            'kernel reads elements that it has not written (with "zero": true, an output starts with zeros)'
         ],
     ),
     "a read past an input": (
         "y[i] = x[i + 1];",
         [
-            "output 0 depends on the bytes around input 0, in 1 of 8 elements, the first at [1, 3]: the kernel "
-            "reads past that tensor"
+            "output 0 depends on the bytes around input 0 in 1 of 8 elements, the first at [1, 3], so the kernel "
+            "reads outside this tensor"
         ],
     ),
     "a read before an output": (
         "y[i] = x[i]; if (i == 2) y[i] += y[-1];",
-        ["output 0 depends on the bytes around output 0, in 1 of 8 elements, the first at [0, 2]"],
+        ["output 0 depends on the bytes around output 0 in 1 of 8 elements, the first at [0, 2]"],
     ),
 }
 
@@ -245,7 +245,7 @@ def test_a_layout_of_the_kernel_s_own_is_the_model_s_outside(
     (author / "k.py").write_text("def k(inputs, options): return inputs[0] + [0, 1, 1]\n")
     shapes = ("--inputs=1x2x2x3xf32", "--outputs=1x2x2x3xf32", "--repeat=2")
     assert litert_npu("layer", "run", "k.xml", *shapes, "--reference=k.py:k") == 0
-    assert "; around it" in capsys.readouterr().out  # the time of what reorders
+    assert "; reorders and conversions" in capsys.readouterr().out  # the time of what reorders
 
 
 def test_a_reference_may_change_what_it_gets(author: Path, litert_npu: LitertNpu) -> None:

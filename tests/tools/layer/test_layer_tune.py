@@ -122,9 +122,9 @@ def test_a_kernel_alone_gets_a_description_that_says_the_same(
 WRONG = {
     "a second description": (
         "k.cl",
-        "a .cl file has no place for local sizes, and k.json exists already",
+        "a .cl file cannot contain local sizes, and k.json already exists",
     ),
-    "no text": ("k.so", "a .so has no place for local sizes"),
+    "no text": ("k.so", "a .so cannot contain local sizes"),
     "no file": ("no.json", "no such file"),
 }
 

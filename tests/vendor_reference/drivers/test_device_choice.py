@@ -130,7 +130,7 @@ def test_a_device_that_is_not_there_is_an_error_with_those_that_are(there: There
 
 
 def test_a_driver_that_does_not_work_is_passed_over(there: There) -> None:
-    there("it does not build a kernel: error: unknown target CPU 'generic'", OLD_POCL)
+    there("the device cannot build a kernel: error: unknown target CPU 'generic'", OLD_POCL)
     assert choose_device() == ChosenDevice(choose_device().installation, OLD_POCL)
 
 

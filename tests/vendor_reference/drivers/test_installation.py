@@ -54,8 +54,8 @@ def test_a_library_lies_beside_its_registration_or_where_the_linker_finds_it(ven
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "the registration names no library"),
-        ("\n/lib/x.so", "the registration names no library"),
+        ("", "the registration does not contain the path of a library"),
+        ("\n/lib/x.so", "the registration does not contain the path of a library"),
         ("/opt/placeholder/libintelocl.so", "there is no /opt/placeholder/libintelocl.so"),
     ],
 )
@@ -137,7 +137,7 @@ def test_intels_library_is_found_by_the_list_of_the_packages_files(
     (info / "RECORD").write_text("\n".join(lines))
     monkeypatch.setattr(sys, "path", [str(tmp_path / "nowhere"), str(folder)])
     library = (folder / entry).resolve()
-    assert only().problem == "its library is missing"
+    assert only().problem == "the driver's library is missing"
     library.parent.mkdir(parents=True, exist_ok=True)
     library.write_text("")
     assert only().library == str(library) and not only().problem

@@ -218,7 +218,7 @@ def test_a_driver_that_builds_nothing_is_a_no_with_its_log(
     monkeypatch.setattr(compiler, "PROBE", nothing)
     monkeypatch.setattr(proof_worker, "_run", lambda d: compile_nothing(d, nothing))
     problem = proof_worker._find_problem(device.cl_device)
-    assert problem.startswith("it does not build a kernel: error: ")
+    assert problem.startswith("the device cannot build a kernel: error: ")
 
 
 def compile_nothing(device: Any, text: ProgramText) -> Any:
@@ -242,7 +242,7 @@ def test_a_driver_that_works_only_outside_of_a_sandbox_is_not_used(
     found = prove(of(tmp_path / "libdriver.so"))
     assert not found.devices
     assert found.problem.startswith(
-        "the driver works only without a sandbox, which LITERT_NPU_SANDBOX=off turns off: it c"
+        "the driver works only without a sandbox; LITERT_NPU_SANDBOX=off turns the sandbox off: it c"
     )
     monkeypatch.setenv("LITERT_NPU_SANDBOX", "off")
     assert prove(of(tmp_path / "libdriver.so")).devices

@@ -1,6 +1,6 @@
 """`.bin`: a layer that `litert-npu layer build` compiled ahead of time, with its description and sources.
 
-The description defines the layer; the machine code runs if it is allowed and fits the device.
+The packed description defines the layer. The machine code runs if the user allows it and if it fits the device.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ class PackedFiles(AssetFiles):
         return self._unpack(self._layer.files[self._layer.description])
 
     def read(self, name: str, named_in: str) -> LayerFile:
-        """Finds the file of a name; a file that was not packed belongs to another layer, and gets only a name."""
+        """Finds a packed file by its name.
+
+        A missing file belongs to another layer, so only its name is returned.
+        """
         relative = self._normalize(name, self._folder, named_in)
         found = self._find(relative, named_in)
         return found or LayerFile(relative, b"", True, packed_in=self._packed)
@@ -87,9 +90,9 @@ class BinReader(DescriptionReader):
         if reader is None or isinstance(reader, BinReader):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"'{layer.description}' describes no layer",
+                f"'{layer.description}' is not a layer description",
                 files.path,
-                "Make it again with litert-npu layer build.",
+                "Create the file again with litert-npu layer build.",
             )
         description = layer.files[layer.description].data
         assert description is not None  # the description is never left out

@@ -1,9 +1,8 @@
-"""`.cl`: OpenCL C. The kernel has the op's name, or is the only kernel.
+"""`.cl`: OpenCL C source code of a layer; its kernel has the op's name, or is the only kernel in the file.
 
-The kernel's arguments are the op's inputs, then its outputs, each in its own memory order. Each FlexBuffer option
-is a
-define `PARAM_<key>`, and a quantized tensor's scale is `INPUT0_SCALE`. There is one work item for each element of
-the first output.
+The kernel's arguments are the op's inputs and then its outputs, each in its own memory order. Each FlexBuffer
+option of the op is a define `PARAM_<key>`, and the scale of a quantized tensor is a define such as `INPUT0_SCALE`.
+The kernel runs with one work item for each element of the first output.
 """
 
 from __future__ import annotations

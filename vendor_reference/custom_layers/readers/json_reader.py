@@ -1,10 +1,11 @@
 """`.json`: descriptions of custom layers, with OpenCL C sources in files beside them.
 
-A file describes one layer, for the op that the user assigns, or for ops of the layer's name (default: the file's
-name without suffix); or several in `layers`, of which the op gets the one of its name.
+A file describes one layer, or several layers in the field `layers`. A single layer is for the op that the user
+assigns the file to, or for the ops with the layer's name (default: the file's name without suffix). If a file has
+several layers, each layer is for the ops with the layer's name.
 
-The JSON Schema `custom_layer.schema.json` describes the format; a test keeps schema and reader consistent.
-Errors name the file, the element and the reason.
+The JSON Schema `custom_layer.schema.json` describes the format; a test keeps schema and reader consistent. Error
+messages name the file, the element and the reason.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _LAYER_FIELDS = (
     "name", "description", "sources", "entry", "headers", "build_options", "arguments", "defines",
     "work_sizes", "max_num_shaves", "output_shapes", "shape_kernel",
 )  # fmt: skip
-"""The fields of a layer; `sources` is required."""
+"""The fields of a layer in a description; `sources` is required."""
 
 _PORTS = ("input", "output")
 _ARGUMENTS = (*_PORTS, "data", "shape", "scalar", "constant", "local", "internal")
@@ -68,10 +69,11 @@ _NUMBER_TYPE = named(NUMBER_TYPES)
 
 def _check_tensor(node: JsonNode, argument: TensorArgument) -> None:
     if argument.is_zeroed and not argument.is_output:
-        raise node.at("zero").error("only an 'output' may have this")
+        raise node.at("zero").error("only an argument of kind 'output' may have this field")
     if argument.is_zeroed and argument.is_strided:
         raise node.at("zero").error(
-            "not together with 'strided': the memory around a view does not belong to the kernel"
+            "'zero' cannot be combined with 'strided', because the memory around a view does not belong "
+            "to the kernel"
         )
 
 
@@ -124,7 +126,9 @@ def _layers(files: AssetFiles, data: memoryview) -> Mapping[str, Fields]:
     fields = root.fields(("version",), ("$schema", "layers", *_LAYER_FIELDS))
     version = fields["version"].integer(0, 2**31 - 1)
     if version != _VERSION:
-        raise fields["version"].error(f"version {version}, this reader knows {_VERSION}")
+        raise fields["version"].error(
+            f"version {version} is not supported: this reader supports version {_VERSION}"
+        )
     for name in ("$schema", "description"):
         if name in fields:
             fields[name].text()
@@ -138,7 +142,9 @@ def _layers(files: AssetFiles, data: memoryview) -> Mapping[str, Fields]:
 def _several(fields: Fields) -> Mapping[str, Fields]:
     for name in _LAYER_FIELDS:
         if name in fields and name != "description":
-            raise fields[name].error("not together with 'layers', where each layer has its own")
+            raise fields[name].error(
+                "this field is not allowed beside 'layers', where each layer has its own fields"
+            )
     layers: dict[str, Fields] = {}
     for node in fields["layers"].items(1):
         layer = node.fields(("name", "sources"), _LAYER_FIELDS)
@@ -161,7 +167,7 @@ def _read_layer(fields: Fields, op_name: str, files: AssetFiles) -> CustomLayer:
         own = [files.read(n.text(), n.path) for n in _items(parts, "sources", 1)]
         shape_kernel = ShapeKernel(_identifier(parts["entry"]), own or sources)
         if "output_shapes" in fields:
-            raise node.error("a second way to compute shapes, in addition to output_shapes")
+            raise node.error("'shape_kernel' and 'output_shapes' cannot be used together")
     more = shape_kernel.sources if shape_kernel else ()
     included = files.headers([*sources, *more, *named])
     shaves = fields.get("max_num_shaves")
@@ -202,7 +208,9 @@ def _argument(node: JsonNode) -> KernelArgument:
         return _TENSORS[kind].read(node)
     for name in _TENSOR_FIELDS:
         if name in fields:
-            raise fields[name].error("only an 'input' or 'output' may have this")
+            raise fields[name].error(
+                "only an argument of kind 'input' or 'output' may have this field"
+            )
     value = fields[kind]
     if kind == "local":
         return _LOCAL.read(value)
@@ -260,7 +268,7 @@ def _value(node: JsonNode) -> Value:
 def _scalar(node: JsonNode) -> Scalar:
     read = _SCALARS.get(type(node.value))
     if read is None:
-        raise node.error("not a number, true, false, a text, or an array of them")
+        raise node.error("the value must be a number, true, false, a text, or an array of these")
     return read(node)
 
 
@@ -271,7 +279,9 @@ def _with_work_sizes(kernel: KernelSpec, node: JsonNode) -> KernelSpec:
         for name in ("global", "local")
     )
     if local and len(local) != max(len(sizes), 1):
-        raise fields["local"].error(f"{len(local)} sizes for {max(len(sizes), 1)} global sizes")
+        raise fields["local"].error(
+            f"there are {len(local)} local sizes for {max(len(sizes), 1)} global sizes"
+        )
     kernel = replace(kernel, global_size=sizes, local_size=local)
     if of := fields.get("of"):
         kernel = replace(kernel, sizes_of=TensorArgument(*_port(of, of.fields((), _PORTS))))
@@ -295,7 +305,7 @@ def _name(node: JsonNode) -> str:
 def _line(node: JsonNode) -> str:
     text = node.text()
     if "\n" in text or "\r" in text:
-        raise node.error("more than one line")
+        raise node.error("the text must not have more than one line")
     return text
 
 
@@ -319,7 +329,9 @@ def _only(node: JsonNode, fields: Fields, names: Sequence[str]) -> str:
     given = [name for name in names if name in fields]
     if len(given) != 1:
         listed = ", ".join(names)
-        raise node.error(f"{' and '.join(given) or 'none'} given, expected one of {listed}")
+        raise node.error(
+            f"exactly one of {listed} is required, but {' and '.join(given) or 'none'} is given"
+        )
     return given[0]
 
 

@@ -1,7 +1,7 @@
-"""`.so`: CPU layers in a shared object (`litert_npu/cpu_layer.h`).
+"""`.so`: a shared object with CPU layers (see `litert_npu/cpu_layer.h`).
 
-Reading does not load the shared object; its users check whether it may run. Only the shared object knows the names
-of its layers.
+The reader does not load the shared object; callers check whether its machine code is allowed to run. The names of
+the layers are known only to the shared object's machine code.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""`.xml`: a custom layer configuration of the Inference Engine, with source files beside it.
+"""`.xml`: a custom layer configuration of OpenVINO's Inference Engine, with source files in the same folder.
 
-Layers are for OpenVINO's GPU plugin (`SimpleGPU`) or VPU plugin (`MVCL`, see `mvcl_layer.py`).
+Layers are written for OpenVINO's GPU plugin (`SimpleGPU`) or VPU plugin (`MVCL`, see `mvcl_layer.py`).
 
-The only layer of a file serves the assigned op whatever its name; of several layers, the op gets the one of its
-name. If a name occurs twice, the last layer counts.
+If a file has only one layer, this layer implements the op that the user assigns, whatever the layer's name. If a
+file has several layers, the layer with the op's name implements the op; the last of several layers with the same
+name is used.
 
-The reader accepts and ignores the same elements as OpenVINO, and reports ignored ones in a note. Unlike OpenVINO,
-which takes only the first of several elements, it joins `CompilerOptions` in order, and refuses a second `Kernel`,
-`Buffers` or `WorkSizes`, as the format's description says.
+The reader accepts and ignores the same elements as OpenVINO, and reports ignored elements in notes. If an element
+is repeated, OpenVINO uses only the first element. This reader instead joins repeated `CompilerOptions` in order,
+and rejects a repeated `Kernel`, `Buffers` or `WorkSizes`, as the format's description requires.
 """
 
 from __future__ import annotations
@@ -93,14 +94,14 @@ def _read_layers(
             inside = any(child.name == _ELEMENT for child in element.children)
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"<{element.name}> on the top level, expected <{_ELEMENT}>",
+                f"the top-level element is <{element.name}>, but must be <{_ELEMENT}>",
                 f"{files.path}, line {element.line}",
-                f"Layers have no element around them: remove <{element.name}>." if inside else "",
+                f"Remove <{element.name}>: layers must be top-level elements." if inside else "",
             )
         layer = _read_layer(element, files)
         name = layer.kernel.title
         if name in layers:
-            what = f"layer '{name}' is described again: the last description counts"
+            what = f"layer '{name}' is described several times: the last description is used"
             again.setdefault(name, []).append(f"line {element.line}: {what}.")
             element.layer.notes += again[name]
         layers[name] = layer, element
@@ -166,17 +167,19 @@ def _arguments(buffers: XmlElement) -> tuple[KernelArgument, ...]:
         else:
             binding = _tensor(node, formats)
         if index in bound:
-            node.note(f"arg-index {index} is bound again: the last binding counts")
+            node.note(f"arg-index {index} is bound several times: the last binding is used")
         bound[index] = binding
     if not formats:
-        raise buffers.error("it has no <Tensor> for an input or output")
+        raise buffers.error("there is no <Tensor> for an input or output")
     _check_outputs(buffers, bound)
     _renumber_outputs(buffers, bound)
     first = TensorArgument(False, 0, formats.get((False, 0), Format.BFYX))
     gaps = [index for index in range(max(bound)) if index not in bound]
     if gaps:
         listed = ", ".join(map(str, gaps))
-        buffers.note(f"nothing has arg-index {listed}: the kernel gets input 0 there")
+        buffers.note(
+            f"no element has arg-index {listed}: the kernel gets input 0 for this argument"
+        )
     return tuple(bound.get(index, first) for index in range(max(bound) + 1))
 
 
@@ -190,7 +193,7 @@ def _check_outputs(buffers: XmlElement, bound: Mapping[int, KernelArgument]) -> 
         if first != place:
             raise buffers.error(
                 f"output {binding.index} has arg-index {first} and {place}",
-                "Bind an output to one argument; the kernel reads and writes it there.",
+                "Bind each output to only one argument, through which the kernel reads and writes the output.",
             )
 
 
@@ -199,7 +202,7 @@ def _tensor(node: XmlElement, formats: dict[tuple[bool, int], Format]) -> Kernel
     kind = node.attributes.get("type", "")
     if kind not in ("input", "output", "internal"):
         what = f"type '{kind}'" if "type" in node.attributes else "no type"
-        raise node.error(f"{what}, expected input, output or internal")
+        raise node.error(f"{what}, but input, output or internal is expected")
     port = node.index("port-index", _MOST_PORTS)
     if kind == "internal":
         return InternalArgument(None, _internal_size(node).text)
@@ -212,7 +215,9 @@ def _tensor(node: XmlElement, formats: dict[tuple[bool, int], Format]) -> Kernel
     key = (kind == "output", port)
     taken = formats.setdefault(key, _FORMATS[name])
     if taken is not _FORMATS[name]:
-        node.note(f"{kind} {port} was bound as {taken.value} before: that counts, not {name}")
+        node.note(
+            f"{kind} {port} is already bound with format {taken.value}, which is used in place of {name}"
+        )
     return TensorArgument(*key, taken)
 
 
@@ -220,7 +225,7 @@ def _internal_size(node: XmlElement) -> Formula:
     size = node.formula("size", node.text("size", "its elements"))
     if size.has_letters or not all(s.is_bfyx for s in size.tensor_sizes):
         raise node.error(
-            f"size '{size.text}' may have only numbers, INPUT0_DIMS[0] and OUTPUT0_DIMS[0]"
+            f"size '{size.text}' may contain only numbers, INPUT0_DIMS[0] and OUTPUT0_DIMS[0]"
         )
     return size
 
@@ -232,7 +237,9 @@ def _renumber_outputs(buffers: XmlElement, bound: dict[int, KernelArgument]) -> 
     outputs = sorted({b.index for b in tensors.values() if b.is_output})
     if not first or outputs != list(range(first, first + len(outputs))) or not outputs:
         return
-    buffers.note(f"numbers outputs from {first}, like the ports of an IR: {first} is output 0")
+    buffers.note(
+        f"numbers outputs from {first}, like ports of an OpenVINO IR: port {first} is output 0"
+    )
     for index, binding in tensors.items():
         if binding.is_output:
             bound[index] = replace(binding, index=binding.index - first)
@@ -246,18 +253,20 @@ def _read_kind(node: XmlElement) -> str:
     if node.integer("version") != _VERSION:
         shown = node.attributes.get("version")
         what = "no version" if shown is None else f"version '{shown}'"
-        raise node.error(f"{what}, this reader knows {_VERSION}")
+        raise node.error(f"{what}, but this reader supports only version {_VERSION}")
     return kind
 
 
 def _define(node: XmlElement) -> Define:
     name = node.text("name", "the macro's").lstrip()
     if not _DEFINE_NAME.fullmatch(name) or name.rstrip().endswith("\\"):
-        raise node.error(f"name {name!a} cannot stand behind a #define")
+        raise node.error(f"name {name!a} is not a valid name for a #define")
     kind = node.attributes.get("type", "")
     default = node.attributes.get("default")
     if default and default.rstrip().endswith("\\"):
-        node.note("the backslash at the end of its default is removed: it would join the next line")
+        node.note(
+            "the backslash at the end of the default value is removed, because it would append the next line"
+        )
     param = node.attributes.get("param")
     source = Literal(default or "") if param is None else FlexOption(param, default)
     # Other types neither change nor check a value.
@@ -267,7 +276,9 @@ def _define(node: XmlElement) -> Define:
 def _build_options(layer: XmlElement) -> str:
     nodes = layer.named("CompilerOptions")
     if len(nodes) > 1:
-        nodes[1].note(f"{len(nodes)} <CompilerOptions> are joined; OpenVINO takes only the first")
+        nodes[1].note(
+            f"{len(nodes)} <CompilerOptions> elements are joined; OpenVINO uses only the first"
+        )
     options = [node.text("options", "for the compiler", may_be_empty=True) for node in nodes]
     for node, text in zip(nodes, options, strict=True):
         if mistake := find_option_mistake(text):
@@ -281,12 +292,13 @@ def _with_work_sizes(kernel: KernelSpec, node: XmlElement | None) -> KernelSpec:
     sizes, local = _formulas(node, "global"), _formulas(node, "local")
     if len(local) > max(len(sizes), 1):
         node.note(
-            f"local has {len(local)} sizes, global {max(len(sizes), 1)}: LOCAL_WORKSIZE alone has the others"
+            f"local has {len(local)} sizes, but global has {max(len(sizes), 1)}: surplus local sizes are "
+            "only in LOCAL_WORKSIZE"
         )
     dim = node.attributes.get("dim", "output")
     found = _DIM.fullmatch(dim)
     if found is None:
-        raise node.error(f"dim '{dim}', expected output, input or input,N")
+        raise node.error(f"dim is '{dim}', but output, input or input,N is expected")
     is_output = dim == "output"
     of = TensorArgument(is_output, int(found[1] or 0))
     return replace(
@@ -308,7 +320,9 @@ def _formulas(node: XmlElement, name: str) -> list[str]:
     formulas = [node.formula(name, rule) for rule in rules]
     for formula in formulas:
         if formula.tensor_sizes:
-            raise node.error(f"{name}: rule '{formula.text}' may have only numbers and B, F, Y, X")
+            raise node.error(
+                f"{name}: formula '{formula.text}' may contain only numbers and B, F, Y, X"
+            )
     return [formula.text for formula in formulas]
 
 

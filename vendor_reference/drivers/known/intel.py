@@ -1,8 +1,8 @@
 """Intel's OpenCL runtime for CPUs (`intel-opencl-rt`), which supports x86-64 CPUs of any manufacturer.
 
-The package's ICD file names a folder of the build machine, so the OpenCL loader does not find the library. The
-package needs `intel-cmplr-lib-rt`, but does not declare this dependency. The facts below were found with version
-2026.2.0.
+The package's ICD file contains a folder of the machine on which it was built, so the OpenCL loader does not find
+the driver's library. The package `intel-opencl-rt` needs `intel-cmplr-lib-rt`, but does not declare this
+dependency. The facts in this module were determined with version 2026.2.0 of the runtime.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OF_THE_DRIVER = re.compile(r"(?:opencl-c(?:-base)?\.h|<scratch space>):\d+:\d+:
 
 
 class Intel(Driver):
-    """The driver compiles a kernel once for all work sizes, and vectorizes over work items."""
+    """Intel's driver, which compiles a kernel once for all work sizes, and vectorizes over work items."""
 
     name = "intel"
     library = "libintelocl"
@@ -41,7 +41,7 @@ class Intel(Driver):
     threads_variable = "CL_CONFIG_CPU_TBB_NUM_WORKERS"
 
     def find(self) -> Sequence[str]:
-        """Finds the library in the installed distribution's list of files."""
+        """Finds the driver's library in the file list of the installed Python distribution."""
         return list(_installed())
 
     def sandbox_needs(self, library: str) -> SandboxNeeds:
@@ -51,7 +51,7 @@ class Intel(Driver):
         return (2000, *(int(number) for number in re.findall(r"\d+", info.driver_version)[:3]))
 
     def clean_log(self, log: str) -> str:
-        """Rewrites messages as `error: place: text`, like PoCL, without excerpts and the driver's own headers."""
+        """Rewrites messages as `error: place: text`, like PoCL, without source excerpts and driver headers."""
         lines = []
         is_shown = True
         for line in log.split("\n"):

@@ -1,4 +1,4 @@
-"""Oclgrind, a simulator that checks each memory access of a kernel; a network takes hours."""
+"""Oclgrind, a simulator that checks each memory access of a kernel; a whole network runs for hours."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from vendor_reference.drivers.driver import Driver
 
 
 class Oclgrind(Driver):
-    """Used only if the user asks for it by name."""
+    """The simulator Oclgrind, which is used only if the user names it."""
 
     name = "oclgrind"
     library = "liboclgrind"

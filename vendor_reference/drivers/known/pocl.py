@@ -1,7 +1,7 @@
 """PoCL, the portable OpenCL driver, from Debian (`pocl-opencl-icd`) for any CPU, or from PyPI as a wheel.
 
-The wheel `pocl-binary-distribution` contains PoCL 3.0 with LLVM 14, from 2022. It builds nothing on newer CPUs
-(AMD Zen 5), and crashes or hangs on some kernels.
+The wheel `pocl-binary-distribution` contains PoCL 3.0 with LLVM 14, from 2022. PoCL 3.0 cannot build kernels on
+newer CPUs (such as AMD Zen 5), and crashes or hangs with some kernels.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _FAILED = re.compile(r"^Device .* failed to build the program$\n?", re.MULTILINE
 _WIDE = re.compile(r"\b(?:(?:u?int|u?long|float|double)16|(?:u?long|double)8)\b")
 _POISON = "attempt to use a poisoned identifier"
 _NO_ASSEMBLY = (
-    "PoCL takes no inline assembly here: PoCL would also assemble it in your program's process"
+    "inline assembly is not allowed: PoCL would also assemble it in your program's process"
 )
 _INSIDE_A_MACRO = re.compile(r"(?<=\d) <Spelling=(?:<[^<>\n]*>|[^<>\n])*>")
-"""Place of a message inside a macro of a PoCL header or made by `##`: `<scratch space>:9:4`."""
+"""Location of a message in a macro of a PoCL header, or in a name that `##` creates: `<scratch space>:9:4`."""
 
 
 class Pocl(Driver):
-    """PoCL compiles a kernel for each work group size, at its first run.
+    """PoCL, which compiles a kernel for each work group size at the first run with this size.
 
-    A crash during a build can leave a broken entry in PoCL's cache, which makes later runs fail. So each process
-    gets its own PoCL cache; this project caches whole programs itself.
+    A crash during a build can leave a broken entry in PoCL's cache, which makes later runs fail. Each process
+    therefore gets its own PoCL cache, while this project caches whole programs itself.
     """
 
     name = "pocl"
@@ -61,7 +61,7 @@ class Pocl(Driver):
         why = (
             "and some vectors of 64 bytes or more crash PoCL: try narrower vectors, such as float8."
         )
-        return f"The kernel has {found[0]}, {why}" if found else ""
+        return f"The kernel uses {found[0]}, {why}" if found else ""
 
     def clean_log(self, log: str) -> str:
         log = log.replace(_POISON, _NO_ASSEMBLY)
