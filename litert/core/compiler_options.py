@@ -16,7 +16,7 @@ DEFAULT_MANUFACTURER = "Reference"
 
 PARTITION_STRATEGIES = ("default", "weakly_connected")
 """Strategies for grouping ops into partitions: the plugin's own strategy, or the largest groups of connected ops.
-The names and their order are the same as in stock LiteRT.
+The strategies have the same names and order in stock LiteRT.
 """
 
 CUSTOM_LAYERS_VARIABLE = "LITERT_NPU_CUSTOM_LAYERS"

@@ -107,7 +107,7 @@ _HANDLERS = {
         0xD61F0120,  # br x9
     ),
 }
-"""After the second code follow the values page_size, note and next_function."""
+"""In memory, the values page_size, note and next_function follow the code for aarch64."""
 
 _DEFAULTS = {
     "x86_64": bytes.fromhex(
@@ -135,4 +135,4 @@ _DEFAULTS = {
         0xD503201F,  # nop
     ),
 }
-"""After the second code follow the addresses signal and raise."""
+"""In memory, the addresses signal and raise follow the code for aarch64."""

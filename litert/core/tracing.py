@@ -180,7 +180,7 @@ def add_later(make: Callable[[], Iterable[Span]]) -> Callable[[], Sequence[Span]
     The function `make` is called when the spans are read, so that its time is not part of the measurement.
 
     Returns:
-      A function that calls `make` only once and then returns the same spans, for other readers of the spans.
+      A function that other readers of the spans may call: it returns the spans, and calls `make` only once.
     """
     once = _Once(make)
     for recording in _takers():

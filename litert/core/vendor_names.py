@@ -38,8 +38,8 @@ def options_of(manufacturer: str, options: Mapping[str, str]) -> dict[str, str]:
 def option_prefix(manufacturer: str, option: str) -> str:
     """Returns the leading part of an option's name that is the manufacturer's name; "" if there is none.
 
-    For example, the part is `intel_openvino` in `intel_openvino_graph_backends`. For `Google`, the part may be
-    `google` or `google_tensor`. The comparison ignores case.
+    For example, the manufacturer's part of `intel_openvino_graph_backends` is `intel_openvino`. An option of
+    `Google` may begin with `google` or `google_tensor`. The comparison ignores case.
     """
     plain = plain_name(manufacturer)
     others = [_letters(stock) for m, stock in STOCK_NAMES.items() if _letters(m) == plain]

@@ -39,7 +39,7 @@ class MappedFile:
 
         Args:
           path: Path of the file.
-          fd: Descriptor of the file, if the file is already open; this object takes ownership.
+          fd: Descriptor of the file, if the file is already open; `MappedFile` takes ownership of the descriptor.
 
         Raises:
           LiteRtError: NOT_FOUND, if the file does not exist; INVALID_ARGUMENT, if the path is not a regular file;

@@ -223,7 +223,7 @@ class SubgraphBuilder:
           has_large_options: Whether the file stores the options after the flatbuffer.
 
         Returns:
-          The same tensors as from the method `op`.
+          The output tensor or tensors, in the same form as from the method `op`.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if a FlexBuffer cannot hold one of the options, or if a tensor belongs to

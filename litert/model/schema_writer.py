@@ -67,7 +67,7 @@ class SchemaWriter:
         return None if place is None else SIZE_PREFIX - place
 
     def table_with_data(self, offsets: Offsets, scalars: Scalars, slot: int, blob: Blob) -> int:
-        """Adds a table that refers to external data: `slot` holds the position, and the next slot the size."""
+        """Adds a table that refers to external data: their position is in `slot`, their size in the next slot."""
         scalars = [(slot, "Q", 0), (slot + 1, "Q", blob.size), *scalars]
         address = self.out.table(offsets, scalars)
         layout = self.out.layout(

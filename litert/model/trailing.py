@@ -134,7 +134,7 @@ def _find_archive(tail: memoryview, start: int) -> int | None:
 
 
 def moved_archive(trailing: memoryview, old: int, new: int) -> tuple[int, bytes] | None:
-    """Updates the offsets in a ZIP archive when trailing bytes move from position `old` to `new` in the file.
+    """Computes the new offsets in a ZIP archive for trailing bytes that move from `old` to `new` in the file.
 
     Returns:
       A position in `trailing`, and the new bytes (the archive's directory) from this position to the end. None if
