@@ -132,7 +132,7 @@ def copy_model(
     report = Report("noop", source)
     with read_model(source) as model:
         assert model.source is not None
-        check_digest(model.source, None, source)  # what is damaged does not get a new one
+        check_digest(model.source, None, source)  # a damaged file gets no new digest
         report.warnings += model.warnings
         write_output(model, target, report)
     report.seconds = time.perf_counter() - start

@@ -121,7 +121,7 @@ def compile_partitions(
 def _compile_together(
     plugin: VendorPlugin, partitions: Sequence[Partition], prepare: Prepare, apart: Compilation
 ) -> Compilation:
-    """Compiles partitions together that were compiled one by one; where that fails, `apart` is what there is."""
+    """Compiles separately compiled partitions together; if this fails, returns `apart`."""
     together = Compilation()
     try:
         _keep(together, compile_copies(plugin, _copy(partitions), prepare), partitions)
@@ -136,7 +136,7 @@ def _compile_together(
 
 
 def _shared_bytes(partitions: Sequence[Partition]) -> int:
-    """Bytes of constants that are stored more than once if each partition has a copy of its own."""
+    """Returns the bytes of constants that are stored more than once if each partition has its own copy."""
     owners: Counter[Buffer] = Counter()
     for partition in partitions:
         ops = partition.ops if partition.body is None else partition.body.ops
@@ -146,7 +146,7 @@ def _shared_bytes(partitions: Sequence[Partition]) -> int:
 
 
 def _copy(partitions: Sequence[Partition]) -> list[Subgraph]:
-    """What the vendor gets of partitions, before it is prepared."""
+    """Returns copies of partitions for the vendor, before they are prepared."""
     copies = extract(partitions)
     for copy in copies:
         forget_decompositions(copy)
@@ -182,7 +182,7 @@ def _keep(
 
 
 def _reason(error: LiteRtError) -> str:
-    """A refusal as the vendor words it."""
+    """Returns the vendor's own message of a refusal."""
     words = error.__cause__ if isinstance(error.__cause__, LiteRtError) else error
     where = f" ({words.where})" if words.where else ""
     hint = f". {words.hint}" if words.hint else ""

@@ -42,9 +42,9 @@ class OpenComposites:
         self._model = model
         self._subgraph = subgraph
         self._before = list(subgraph.ops)
-        self._outer: dict[Op, Op] = {}  # of a part, the composite
+        self._outer: dict[Op, Op] = {}  # the composite of each part
         self._admitted: dict[Op, Composite] = {}
-        self._num_ops = 0  # that came, or will come, with all that was admitted
+        self._num_ops = 0  # number of ops of all admitted decompositions
 
     def admit(self, op: Op, composite: Composite) -> str:
         """Marks a composite for decomposition and returns ""; if it cannot be decomposed, returns the reason."""
@@ -238,7 +238,7 @@ def forget_decompositions(subgraph: Subgraph) -> None:
 
 
 def _numbers(tensor: Tensor) -> Quantization:
-    """How its integers stand for numbers, without what was seen in training."""
+    """Returns a tensor's quantization without the value range observed in training."""
     return replace(tensor.quantization or Quantization(), min=(), max=())
 
 

@@ -122,7 +122,7 @@ class GraphCopy:
         return copy
 
     def _name_copies(self, tensor: Tensor) -> None:
-        """Has the copy's block-wise quantization name copies too."""
+        """Makes the block-wise quantization of a copy refer to copied tensors."""
         copy, quantization = self._tensors[tensor], tensor.quantization
         assert quantization is not None and quantization.blockwise is not None
         old = quantization.blockwise

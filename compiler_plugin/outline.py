@@ -84,7 +84,7 @@ def make_partition(
         for tensor in op.outputs
         if tensor in results or not own.issuperset(tensor.uses)
     }
-    if not outputs:  # a call must have some, and its ops may be none that the CPU could run
+    if not outputs:  # an NPU call needs an output, and the CPU may not be able to run the ops
         outputs = {tensor: None for op in ops for tensor in op.outputs if not tensor.uses}
     return Partition(name, subgraph, positions, ops, list(inputs), list(outputs), body)
 
@@ -153,7 +153,7 @@ def replace_partitions(
         subgraph.remove_tensors(gone)
         dead |= gone
         replaced += old
-    # Once for all: each looks at the whole model.
+    # One call for all, because each call searches the whole model.
     move_control_dependencies(model, places)
     drop_buffers(model, {tensor.buffer for tensor in dead})
     drop_operator_codes(model, {op.code for op in replaced})
@@ -166,7 +166,7 @@ def _put_calls(
     partitions: Sequence[Partition],
     calls: Sequence[Op],
 ) -> dict[int, int]:
-    """Puts calls in the places of a subgraph's partitions; new positions by old ones."""
+    """Replaces a subgraph's partitions by NPU calls; returns the new positions of ops by their old positions."""
     order = find_execution_order(dependencies, [p.positions for p in partitions])
     subgraph.ops = [subgraph.ops[place] if place >= 0 else calls[~place] for place in order]
     places = {old: new for new, old in enumerate(order)}

@@ -129,7 +129,7 @@ def _find_levels(dependencies: Sequence[Sequence[int]], sides: Sequence[int]) ->
 def _connect(
     dependencies: Sequence[Sequence[int]], sides: Sequence[int], levels: Sequence[int]
 ) -> list[int]:
-    """For each op the first op of its group; ops of the CPU are groups of their own."""
+    """Returns, for each op, the first op of its group; each op on the CPU is a separate group."""
     parents = list(range(len(dependencies)))
 
     def root(index: int) -> int:
@@ -147,9 +147,9 @@ def _connect(
 
 
 class _Merger:
-    """Merges groups; a node is a group or an op of the CPU, known by its first op.
+    """Merges groups; a node is a group or an op on the CPU, and is identified by its first op.
 
-    Nodes stand in a topological order: a list linked both ways, with labels that ascend along it.
+    The nodes are in a topological order, which is a doubly linked list with ascending labels.
     """
 
     def __init__(
@@ -169,14 +169,14 @@ class _Merger:
                 if groups[before] != groups[index]:
                     self._before[groups[index]].add(groups[before])
                     self._after[groups[before]].add(groups[index])
-        # On one level the CPU's ops may feed groups, and no group feeds anything.
+        # On one level, ops on the CPU may write inputs of groups, but no group writes inputs of others.
         order = sorted(self._before, key=lambda node: (levels[node], sides[node] != _CPU, node))
         self._label = {node: place * _LABEL_GAP for place, node in enumerate(order)}
         self._next: dict[int, int] = dict(zip(order, [*order[1:], _NONE], strict=True))
         self._previous: dict[int, int] = dict(zip(order, [_NONE, *order[:-1]], strict=True))
 
     def merge_all(self) -> list[int]:
-        """For each op its group, with none left that could be merged with a neighbour."""
+        """Merges all groups that can be merged, and returns the group of each op."""
         merged = True
         while merged:
             merged = False
@@ -186,7 +186,7 @@ class _Merger:
         return [self._find(group) for group in self._groups]
 
     def _merge_with_neighbours(self, node: int) -> bool:
-        # The nearest first: what lies between two nodes must join one before they can meet.
+        # Nearest nodes first: nodes between two nodes must be merged before the two can be merged.
         neighbours = {n for n in self._before[node] if self._sides[n] == self._sides[node]}
         merged = False
         for neighbour in reversed(self._ordered(neighbours)):
@@ -196,7 +196,7 @@ class _Merger:
         return merged
 
     def _merge(self, first: int, second: int) -> bool:
-        """Merges two neighbours, unless a way through other nodes leads from one to the other."""
+        """Merges two neighboring groups, unless a path through other nodes leads from one to the other."""
         found = self._search(first, second)
         if found is None:
             return False
@@ -210,7 +210,7 @@ class _Merger:
         return True
 
     def _search(self, first: int, second: int) -> tuple[list[int], bool] | None:
-        """Looks for another way from `first` to `second`, from both ends, an edge of each in turn.
+        """Searches for another path from `first` to `second`, alternately from both ends.
 
         Returns:
           None if there is one. Else the nodes between the two that depend on `first`, and True; or those
@@ -233,7 +233,7 @@ class _Merger:
     def _walk(
         self, start: int, end: int, edges: Mapping[int, set[int]], seen: set[int], others: set[int]
     ) -> Iterator[bool]:
-        """Walks the nodes between two, other than along the edge that joins them.
+        """Walks the nodes between two nodes, without the edge that connects the two nodes.
 
         Args:
           start: where the walk begins.
@@ -243,7 +243,7 @@ class _Merger:
           others: those that the other walk has seen.
 
         Yields:
-          For each edge, whether it leads to what the other walk has seen.
+          For each edge, whether it leads to a node that the other walk has seen.
         """
         low, high = sorted((self._label[start], self._label[end]))
         waiting = [start]
@@ -282,7 +282,7 @@ class _Merger:
             self._previous[after] = before
 
     def _move(self, nodes: Sequence[int], left: int, right: int) -> None:
-        """Puts nodes, in their order, between two that are neighbours or an end of the list."""
+        """Inserts nodes, in their order, between two neighboring nodes or at an end of the list."""
         for node in nodes:
             self._unlink(node)
         chain = [left, *nodes, right]

@@ -232,7 +232,7 @@ def start_run(
     where, files = (source, [source]) if isinstance(source, str) else ("model from a buffer", [])
     check_output(target, [*files, *options.asset_paths])
     with span(SpanKind.COMPILE, where, command=cmd), ExitStack() as stack:
-        # Now, while a plugin's process still starts.
+        # Read the model now, while the plugin's process starts.
         model = stack.enter_context(read_uncompiled(source))
         look(model)
         registered = registered or load_chosen_plugin(options)
@@ -269,7 +269,7 @@ def load_chosen_plugin(options: ApplyOptions) -> RegisteredPlugin:
 def _new_report(
     cmd: str, source: str, options: ApplyOptions, registered: RegisteredPlugin, soc_model: str
 ) -> Report:
-    """A report that says for whom is compiled."""
+    """Creates the report with the vendor, the SoC model and the plugin."""
     named = {"manufacturer": options.soc_manufacturer, "SoC model": options.soc_model}
     return Report(
         cmd,
@@ -290,8 +290,8 @@ def _put_calls(
     """Replaces the compiled partitions, and appends their byte code to the model.
 
     Returns:
-      The byte code modules, in the order in which the model's ops first name them; and the outputs of all calls
-      that have others' shapes.
+      The byte code modules, in the order in which the model's ops first use them; and the shape outputs of all
+      calls.
     """
     compiled: dict[Op, CompiledPartition] = {}
     functions: list[tuple[str, list[ShapeOutput]]] = []
@@ -315,7 +315,7 @@ def _put_calls(
 
 
 def _flags(options: ApplyOptions) -> dict[str, str]:
-    """The flags that shaped a file, where they differ from the defaults; none that holds a path."""
+    """Returns the flags for the manifest that differ from their defaults, without flags that contain paths."""
     flags = {name: ",".join(texts) for name, texts in given_flags(options, Goes.MANIFEST)}
     vendor = options.compiler.vendor_options.items()
     return flags | {name: text for name, text in vendor if text and not holds_path(text)}

@@ -177,7 +177,7 @@ def leave_smallest(plans: Sequence[SubgraphPlan], max_partitions: int) -> None:
 def _ask(
     plan: SubgraphPlan, model: Model, plugin: VendorPlugin, edges: list[list[Edge]]
 ) -> list[list[int]]:
-    """Asks the plugin about a subgraph, which may change, and its edges with it: positions of each partition."""
+    """Asks the plugin about a subgraph, which may change; returns the positions of each partition."""
     answer = ask(model, plan.index, plugin, edges)
     if answer.edges is not None and any(edges):
         edges[plan.index] = answer.edges
@@ -190,7 +190,7 @@ def _ask(
     selected = {plan.subgraph.ops[position] for position in answer.selected}
     try:
         plan.dependencies = find_dependencies(plan.subgraph, selected, plan.edges)
-    except LiteRtError as error:  # such a graph means what its interpreter makes of it
+    except LiteRtError as error:  # the meaning of such a graph depends on the interpreter
         reason = f"{error.what} ({error.where})"
         plan.reasons.update(dict.fromkeys(answer.selected, reason))
         return []
@@ -200,7 +200,7 @@ def _ask(
 def _group(
     dependencies: Sequence[Sequence[int]], selected: Mapping[int, int], grouping: Grouping
 ) -> list[list[int]]:
-    """The positions of each partition that is made of what is selected."""
+    """Groups the selected ops, and returns the positions of each partition."""
     if grouping == "consecutive":
         return find_runs(len(dependencies), selected)
     return find_partitions(dependencies, selected)

@@ -107,7 +107,9 @@ def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registr
         try:
             plugins.append(check_factory(_load_path(path, hosting), path))
         except LiteRtError as error:
-            broken[path] = error.with_traceback(None)  # which would keep the others' processes
+            broken[path] = error.with_traceback(
+                None
+            )  # the traceback would keep other plugins' processes alive
     names = [(plugin.factory.soc_manufacturer, plugin.origin) for plugin in plugins]
     check_unique(names, "Remove one of the two plugins from --libs.")
     return Registry(plugins, broken)
@@ -135,7 +137,7 @@ def load_plugin(
     for path, error in registry.broken.items():
         if _is_named_after(path, vendor):
             raise error
-    # Only now, since to look for packages takes longer than a folder's plugin.
+    # Last, because searching packages takes longer than loading a plugin from a folder.
     installed = registry.installed()
     if point := choose_vendor(vendor, [(point.name, point) for point in installed], _TWICE):
         return replace(load_point(point, hosting), warnings=warnings)
@@ -216,7 +218,7 @@ def check_factory(factory: object, origin: str) -> RegisteredPlugin:
     def read(attribute: str, is_right: Callable[[Any], bool], allowed: str) -> Any:
         try:
             value = getattr(factory, attribute, None)
-        except Exception as error:  # of a property
+        except Exception as error:  # raised by a property
             what = f"raises {type(error).__name__}: {error}"
             raise _unusable(f"the plugin's {attribute} {what}", origin) from error
         if not is_right(value):
@@ -236,7 +238,7 @@ def check_factory(factory: object, origin: str) -> RegisteredPlugin:
     version = read(
         "api_version", lambda it: isinstance(it, tuple) and len(it) == 3, "an ApiVersion"
     )
-    if version != COMPILER_PLUGIN_API_VERSION:  # stock takes its own version alone, too
+    if version != COMPILER_PLUGIN_API_VERSION:  # stock LiteRT also accepts only its own version
         raise LiteRtError(
             Status.WRONG_VERSION,
             f"the plugin uses version {ApiVersion(*version)} of the compiler plugin interface, "
@@ -296,7 +298,7 @@ def _isolate(path: str, hosting: Hosting, loader: str) -> CompilerPluginFactory:
 
 
 def _is_named_after(path: str, vendor: str) -> bool:
-    """Whether a file's name says that it has a vendor's plugin, though it did not load."""
+    """Returns whether a file that failed to load has the vendor's name in its file name."""
     _, _, name = PurePath(path).stem.partition("LiteRtCompilerPlugin")
     return bool(name) and plain_name(name) == plain_name(vendor)
 

@@ -280,7 +280,7 @@ class Report:
             yield from _wrap(f"{_names(ops)}: {reason}")
 
     def _expected_lines(self) -> Iterator[str]:
-        """Yields a line for each of a few calls, or one line with the sum of many calls."""
+        """Yields one line for each call, or one line with the sum if there are many calls."""
         calls = self.expected_times
         if len(calls) <= _MOST_CALLS:
             yield from (f"  expected time of {call.call}: {call.time}" for call in calls)
@@ -312,7 +312,7 @@ def _near_name(op_name: str, names: Collection[str]) -> str:
 
 
 def _asset_warnings(report: Report, assets: Sequence[Asset]) -> Iterator[str]:
-    """Yields a warning for each asset of the user that no op, or not every op of its name, uses."""
+    """Yields a warning for each asset that is not used by all ops with its name."""
     names = {op.name for op in report.ops}
     composites = {composite.name for composite in report.composites}
     for asset in assets:

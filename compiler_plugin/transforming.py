@@ -71,7 +71,7 @@ def transform_model(
     """
     if options is None or not options.is_asked:
         return None
-    # Here, since most models are compiled without.
+    # Imported here, because most models are compiled without transformations.
     from compiler_plugin.transformations.running import Transformations
 
     transformations = Transformations(options)

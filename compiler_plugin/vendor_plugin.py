@@ -127,7 +127,7 @@ class VendorPlugin:
     def __exit__(self, *_: object) -> None:
         try:
             self.close()
-        except LiteRtError as error:  # what is being raised tells more
+        except LiteRtError as error:  # the exception in the block is more important
             self._warnings.append(str(error))
 
     def close(self) -> None:
@@ -167,7 +167,9 @@ class VendorPlugin:
                     f"the plugin's transform returns the invalid entry {name!r:.100}: "
                     f"{count!r:.100}, not a name with a number of matches",
                 )
-        seconds = time.perf_counter() - start  # of them all: only the vendor knows more
+        seconds = (
+            time.perf_counter() - start
+        )  # total time; the host cannot measure single transformations
         return [
             TransformationReport(name, self.vendor, count, seconds if count else 0.0)
             for name, count in matches.items()
@@ -290,7 +292,7 @@ class VendorPlugin:
     ) -> Sequence[CustomOpInfo]:
         """Returns assets for the named ops from layer libraries (`--custom_layers`)."""
         with self._measured("custom_layers"):
-            # A vendor's plugin may be of a class of its own, without what is optional.
+            # A vendor's plugin need not be derived from CompilerPlugin, and may lack optional methods.
             if not has_optional(self._plugin, "custom_layers"):
                 return CompilerPlugin.custom_layers(self._plugin, paths, op_names)
             found = self._plugin.custom_layers(paths, op_names)
@@ -312,7 +314,7 @@ class VendorPlugin:
         return found
 
     def _read_choice(self, attribute: str, allowed: tuple[_Item, ...]) -> _Item:
-        """One of a plugin's optional attributes, which says the first where it is not there."""
+        """Reads an optional attribute of a plugin; the default is the first allowed value."""
         value: _Item = getattr(self._plugin, attribute, allowed[0])
         if value not in allowed:
             names = " or ".join(map(str, allowed))
@@ -375,7 +377,7 @@ class VendorPlugin:
     def _measured(
         self, name: str, status: Status = Status.RUNTIME_FAILURE, **details: str | int
     ) -> Iterator[None]:
-        """A call of the vendor's function, as a span."""
+        """Measures a call of the vendor's function as a span."""
         with span(SpanKind.PLUGIN, name, vendor=self.vendor, **details), self._call(name, status):
             yield
 
@@ -393,7 +395,7 @@ def _is_index(value: object) -> bool:
 
 
 def _is_name(value: object) -> bool:
-    """Whether a dispatch op can hold it: text without zero bytes that UTF-8 can say."""
+    """Returns whether a dispatch op can contain a name: a text in UTF-8 without zero bytes."""
     if not isinstance(value, str) or not value or "\0" in value:
         return False
     return not any("\ud800" <= character <= "\udfff" for character in value)

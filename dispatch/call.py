@@ -94,7 +94,7 @@ class Call:
             raise
         self.can_reshape = vendor.dispatch.can_reshape
         self.shares_memory = vendor.dispatch.shared_memory is not None
-        # Of the shapes that the vendor has; empty after a `reshape` that failed, which it may have taken in part.
+        # Types of the vendor's current shapes; empty after a failed `reshape`, which may have changed some shapes.
         self._types: Sequence[RankedTensorType] = [*input_types, *output_types]
         self._note_requirements()
 
@@ -343,7 +343,7 @@ class Call:
         self.output_requirements = [port.requirements for port in self._outputs]
 
     def _settle(self) -> None:
-        """Checks that the call is open, and waits for a run under way."""
+        """Checks that the NPU call is open, and waits for the current run."""
         if not self._is_open:
             raise self._wrong_order("the NPU call is closed")
         self._wait_for_run()
@@ -400,13 +400,13 @@ class Call:
         if not self._pending:
             return
         for event in self._pending:
-            with suppress(Exception):  # whoever has the event gets it
+            with suppress(Exception):  # waiting for the event raises the error
                 event.wait()
         self._pending = ()
         self._take_buffers_back()
 
     def _wait_for_buffers(self) -> None:
-        """Waits until nobody writes the inputs or outputs any more."""
+        """Waits until no asynchronous run writes the inputs or outputs any more."""
         for buffer in self._input_buffers:
             buffer.wait()
         self._wait_for_outputs()

@@ -156,7 +156,7 @@ class Port:
             self._registration = None
 
     def _call(self, verb: str, registration: KnownBuffer) -> None:
-        with self._device.lock:  # the vendor looks the handle up among the device's
+        with self._device.lock:  # the vendor finds the handle in the device context
             self._device.vendor.call(
                 f"{verb}_{self._kind}",
                 self._context,

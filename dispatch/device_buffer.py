@@ -48,7 +48,7 @@ class DeviceBuffer(TensorBuffer):
         self._lock = threading.Lock()
         self._address = 0
         self._is_held = False  # by the host
-        self._is_in_view = False  # of one who does not ask for the address again
+        self._is_in_view = False  # an array uses the memory without reading the address again
         with self._calling("create"):
             self.memory = handlers.create(tensor_type, buffer_type, size)
         if self.memory is None:

@@ -95,6 +95,6 @@ def wait_for_all(events: Iterable[Event], timeout_s: float | None = None) -> Non
             failure = failure or error
     if isinstance(failure, LiteRtError):
         raise failure
-    if failure is not None:  # an event of a vendor's own
+    if failure is not None:  # raised by a vendor's own event class
         what = f"the run failed: {type(failure).__name__}: {failure}"
         raise LiteRtError(Status.RUNTIME_FAILURE, what) from failure

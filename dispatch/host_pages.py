@@ -24,13 +24,13 @@ def map_pages(size: int) -> mmap.mmap:
     if is_large:
         size += -size % _HUGE_PAGE  # Linux aligns only whole huge pages to them
     try:
-        # Private: shared memory, the default, is slower to touch first.
+        # Private, because the first access to shared memory, the default, is slower.
         memory = mmap.mmap(-1, max(size, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except (OSError, OverflowError) as error:
         what = f"the system cannot provide {size} bytes of memory for tensors"
         raise LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, what) from error
     if is_large:
-        with suppress(OSError):  # a kernel without them
+        with suppress(OSError):  # a kernel without huge pages
             memory.madvise(mmap.MADV_HUGEPAGE)
     return memory
 

@@ -70,7 +70,7 @@ def find_origin(manufacturer: str, library_path: str = "") -> str:
 
 def load_library(path: str) -> Dispatch[Any, Any]:
     """Returns the dispatch table of a shared library; a library is loaded once in a process and never unloaded."""
-    # Here, since few processes have one.
+    # Imported here, because few processes load a native library.
     from dispatch.native.dispatch_library import DispatchLibrary
     from dispatch.native.native_dispatch import NativeDispatch
 
@@ -104,7 +104,7 @@ def list_dispatch(library_path: str = "") -> Mapping[str, str]:
 
 
 def _choose(manufacturer: str, library_path: str) -> EntryPoint | str:
-    """The entry point or file that has the table for a manufacturer."""
+    """Returns the entry point or file that contains the dispatch table for a manufacturer."""
     files = _find_tables(library_path)
     problem = why_no_table(library_path)
     in_folder = choose_vendor(manufacturer, files, _TWICE)
@@ -128,7 +128,7 @@ def _choose(manufacturer: str, library_path: str) -> EntryPoint | str:
     if in_wheel:
         return in_wheel[0]
     libraries = [path for _, path in files if path.endswith(".so")]
-    if len(libraries) == 1:  # as stock, which takes the first that there is
+    if len(libraries) == 1:  # like stock LiteRT, which takes the first library in the folder
         _LOG.warning(
             "%s is used as the dispatch table for '%s', because the folder has no other library",
             libraries[0],
@@ -149,7 +149,7 @@ def _load(origin: EntryPoint | str) -> Dispatch[Any, Any]:
 
 
 def _find_tables(library_path: str) -> list[tuple[str, str]]:
-    """Manufacturers and paths of the folder's files."""
+    """Returns the manufacturers and paths of the table files in a folder."""
     paths = find_files([library_path], FILE_PATTERNS) if library_path else []
     files = []
     for path in paths:

@@ -45,7 +45,7 @@ class MemBuffer:
 
 
 def _address(view: memoryview) -> int:
-    """Where a view's bytes are in this process; it may be read-only, which ctypes refuses."""
+    """Returns the address of a view's bytes; the view may be read-only, which ctypes does not support."""
     import numpy as np  # here, since `dispatch` is imported by commands that run nothing
 
     address: int = np.asarray(view).__array_interface__["data"][0]

@@ -146,7 +146,7 @@ def is_of_pattern(shape: Sequence[int], pattern: Sequence[int]) -> bool:
 
 
 def _has_strides(tensor_type: RankedTensorType, strides: Sequence[int]) -> bool:
-    """Whether a buffer in row order has these strides, in elements; those of dimensions of 1 do not matter."""
+    """Returns whether row-major order has these strides in elements; dimensions of size 1 are ignored."""
     expected = 1
     for dimension, stride in zip(reversed(tensor_type.shape), reversed(strides), strict=True):
         if dimension != 1 and stride != expected:

@@ -35,7 +35,7 @@ class SharedMemory:
           LiteRtError: MEMORY_ALLOCATION_FAILURE.
         """
         self._lock = threading.Lock()
-        self._freed: deque[tuple[int, int]] = deque()  # by whoever drops a buffer, at any time
+        self._freed: deque[tuple[int, int]] = deque()  # filled by any thread that releases a buffer
         self.size = _round_up(most_bytes)
         self.fd = -1
         self.fd = os.memfd_create("litert-npu", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)

@@ -105,7 +105,7 @@ def _check_version(table: Dispatch[Any, Any], where: str) -> None:
 
 
 def _speaks(version: ApiVersion) -> bool:
-    """Whether the host can call a table of that version: below 1.0 each minor version is another interface."""
+    """Returns whether the host supports an API version; below 1.0, minor versions are incompatible."""
     host = DISPATCH_API_VERSION
     if version.major != host.major:
         return False
@@ -180,7 +180,7 @@ def _check_derived(attribute: str, value: object, interface: type, where: str) -
 
 
 def _check_functions(table: object, interface: type, where: str) -> None:
-    """Each function of the interface can be called, with as many arguments as the host gives."""
+    """Checks that each function of the interface can be called with the host's arguments."""
     for function, wanted in vars(interface).items():
         if function.startswith("_") or not inspect.isfunction(wanted):
             continue
@@ -209,7 +209,7 @@ def _check_arguments(
     try:
         signature = inspect.signature(filled)
     except ValueError:
-        return  # native code that does not say
+        return  # native code without a signature
     try:
         signature.bind(*names)
     except TypeError as error:
@@ -221,7 +221,7 @@ def _check_arguments(
 
 
 def _warn_of_misspellings(table: Dispatch[Any, Any], where: str) -> None:
-    """A method that is nearly one of the interface would never be called, and its default would be."""
+    """Logs a warning for each method whose name resembles a function of the interface, but differs."""
     unfilled = [
         name
         for name, default in vars(Dispatch).items()

@@ -111,7 +111,7 @@ class TensorBuffer:
                 event.wait(timeout_s)
             except LiteRtError:
                 raise
-            except Exception as error:  # an event of a vendor's own
+            except Exception as error:  # raised by a vendor's own event class
                 what = f"the run that writes a buffer failed: {describe(error)}"
                 raise LiteRtError(Status.RUNTIME_FAILURE, what) from error
             if self.event is event:
@@ -142,7 +142,9 @@ class TensorBuffer:
         Raises:
           LiteRtError: Any error of `array`.
         """
-        found: np.ndarray[Any, Any] = TensorBuffer.array(self).copy()  # not another's, which lasts
+        found: np.ndarray[Any, Any] = TensorBuffer.array(
+            self
+        ).copy()  # not the array of a subclass, which locks the memory
         return found
 
     @property
@@ -158,7 +160,7 @@ class TensorBuffer:
     def _bytes(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
         import numpy as np
 
-        if not self.size:  # it may have no address, which NumPy before 2.3 takes for a wrong one
+        if not self.size:  # NumPy before 2.3 refuses the address 0
             return np.empty(0, np.uint8)
         if not self.address:
             what = (

@@ -109,11 +109,11 @@ def clean_up(steps: Iterable[Callable[[], object]]) -> None:
         try:
             raise interrupt
         finally:
-            del interrupt  # it holds this frame
+            del interrupt  # the traceback refers to this frame
 
 
 class _Table:
-    """A table that was seen; it is forgotten when the table goes."""
+    """A table whose initialization is recorded; the record is removed with the table."""
 
     def __init__(self, dispatch: Dispatch[Any, Any]) -> None:
         self.lock = threading.RLock()

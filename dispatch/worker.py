@@ -46,7 +46,9 @@ class Worker:
         def job() -> None:
             try:
                 run()
-            except BaseException as error:  # this thread is ours: who waits gets it
+            except (
+                BaseException
+            ) as error:  # the thread must go on; waiting for the event raises the error
                 ended.fail(error)
             else:
                 ended.signal()

@@ -61,7 +61,7 @@ DISPATCH_LIBRARY_PATH = Flag(
 VERSION = Flag("version", False, "Show the version and exit.")
 
 _FLAG_COLUMN = 30
-_LONGEST_S = 1e7  # four months, and no more than a timer takes
+_LONGEST_S = 1e7  # four months; timers do not support much more
 
 
 def make_flags(flags: Iterable[Flag]) -> FlagValues:
@@ -148,7 +148,7 @@ def _duration_parser(least: float) -> Any:
     from absl.flags import FloatParser
 
     class DurationParser(FloatParser):  # type: ignore[misc,unused-ignore]
-        """Leaves out `nan` too, which is outside of no bounds."""
+        """Excludes `nan` too, which no comparison with bounds excludes."""
 
         syntactic_help = f"a number of seconds from {least:g} to {_LONGEST_S:g}"
 
@@ -159,11 +159,11 @@ def _duration_parser(least: float) -> Any:
 
 
 def _unknown_flag(given: str, name: str, flags: Iterable[str], hint: str) -> LiteRtError:
-    """Returns the error of a flag that a command does not have.
+    """Returns the error for a flag that a command does not have.
 
     Args:
-      given: The flag as the command line has it.
-      name: Its name, without dashes and value.
+      given: The flag as written in the command line.
+      name: The flag's name, without dashes and value.
       flags: The names of the command's flags.
       hint: The hint if no flag has a similar name.
     """
@@ -172,7 +172,7 @@ def _unknown_flag(given: str, name: str, flags: Iterable[str], hint: str) -> Lit
 
 
 def _value_error(said: str, flags: FlagValues, hint: str) -> LiteRtError:
-    """Returns the error of a value that a flag cannot have; `said` is absl's message about it."""
+    """Returns the error for an invalid value of a flag; `said` is absl's error message."""
     given, _, reason = said.removeprefix("flag ").partition(": ")
     name, equals, value = given.removeprefix("--").partition("=")
     if not said.startswith("flag --") or not equals or name not in flags:

@@ -79,7 +79,7 @@ def print_to(place: str, text: str) -> None:
 
 
 def _is_replaced(place: str) -> bool:
-    """Whether a report there is a new file."""
+    """Returns whether a report at this path replaces a regular file or creates a new file."""
     return os.path.isfile(place) or not os.path.exists(place)
 
 
@@ -98,7 +98,7 @@ def writes(paths: Iterable[str]) -> Iterator[None]:
 
 
 def _state(path: str) -> tuple[int, ...]:
-    """What changes when a file is written; empty where there is no file."""
+    """Returns values that change when a file is written; empty if there is no file."""
     with suppress(OSError):
         found = os.stat(path)
         return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
@@ -163,7 +163,7 @@ def write_file(path: str, write: Callable[[BinaryIO], object], sources: Iterable
             with open(fd, "wb", closefd=False) as file:
                 write(file)
         except OSError as error:
-            if error.errno is None:  # NumPy's own, of a disk that is full
+            if error.errno is None:  # raised by NumPy if the disk is full
                 raise OSError(errno.ENOSPC, f"no space left, it seems: {error}") from error
             raise
 
@@ -229,16 +229,16 @@ def write_new_files(
 
 def _write_all(folder: str, files: Mapping[str, str | Callable[[BinaryIO], object]]) -> list[str]:
     paths = [os.path.join(folder, name) for name in files]
-    made: list[str] = []  # folders, then those in them
+    made: list[str] = []  # folders, parents first
     try:
         for path, content in zip(paths, files.values(), strict=True):
             _make_folders(os.path.dirname(path) or ".", made)
             write_file(path, partial(_write_text, content) if isinstance(content, str) else content)
     except BaseException as error:
-        with suppress(OSError):  # those that were not written
+        with suppress(OSError):  # some files were not written
             for path in paths:
                 os.unlink(path)
-        with suppress(OSError):  # one that another process has put a file in
+        with suppress(OSError):  # another process has put a file into the folder
             for path in reversed(made):
                 os.rmdir(path)
         if isinstance(error, OSError):
@@ -248,7 +248,7 @@ def _write_all(folder: str, files: Mapping[str, str | Callable[[BinaryIO], objec
 
 
 def _make_folders(folder: str, made: list[str]) -> None:
-    """Makes a folder and those above it; adds each before it is there."""
+    """Creates a folder and its parent folders, and adds each to `made` before it is created."""
     if not os.path.isdir(folder):
         _make_folders(os.path.dirname(folder) or ".", made)
         made.append(folder)

@@ -173,7 +173,7 @@ def read_run_options(flags: FlagValues) -> Options:
 
 
 def _read_dispatch_options(texts: Sequence[str]) -> dict[str, str]:
-    """The values of `--dispatch_option`."""
+    """Returns the values of `--dispatch_option`, by option name."""
     options = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -235,7 +235,7 @@ def _read_accelerators(names: Sequence[str]) -> HardwareAccelerator:
 
 
 def _read_dump_folder(flags: FlagValues) -> str:
-    """Where kernels go; "" for nowhere."""
+    """Returns the folder for dumped kernels; "" if kernels are not dumped."""
     folder: str = flags.dump_folder
     if flags.dump_kernels and not folder:
         raise usage_error(
@@ -249,13 +249,13 @@ def _read_dump_folder(flags: FlagValues) -> str:
 
 
 def _asks_to_compile(flags: FlagValues, unknown: Sequence[str]) -> bool:
-    """Whether a flag says what to compile for or with; consent to native assets is for any model."""
+    """Returns whether a flag requests compilation; `--allow_native_assets` alone does not."""
     asking = [o.flag for o in _AT_LOAD if o.field != "allow_native_assets"] + [_LIBS]
     return bool(unknown) or any(flags[f.name].value != flags[f.name].default for f in asking)
 
 
 def _read_compiler_flags(flags: FlagValues, unknown: Sequence[str], options: Options) -> None:
-    """Adds what a model is compiled with that is not."""
+    """Adds the options for compiling a model that is not compiled."""
     if "npu" not in flags.accelerator:
         raise usage_error(
             "the command line has flags for compilation, but --accelerator does not include npu",
@@ -270,7 +270,7 @@ def _read_compiler_flags(flags: FlagValues, unknown: Sequence[str], options: Opt
 
 
 def _check_place(unknown: Sequence[str]) -> None:
-    """Refuses what only `apply_plugin` has."""
+    """Raises an error for flags that only `apply_plugin` has."""
     from .apply_command_line import define_flags  # here: few command lines need them
 
     flags = define_flags()
@@ -318,11 +318,11 @@ def _check_uncompiled(path: str) -> None:
 
 @contextmanager
 def _heard(name: str) -> Iterator[None]:
-    """Has what a module logs in the block printed to the standard error."""
+    """Prints a module's log messages in the block to standard error."""
     logger, handler = logging.getLogger(name), LogHandler()
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)
-    logger.propagate = False  # with --debug it would be said twice
+    logger.propagate = False  # with --debug, the message would be printed twice
     try:
         yield
     finally:

@@ -23,7 +23,7 @@ Source: TypeAlias = Mapping[str, Any]
 
 _COMMON = 0
 _ALIGNMENT = 64
-_MAPPED = 1 << 20  # from here on data are mapped; what is smaller costs less to read
+_MAPPED = 1 << 20  # larger data is mapped; reading is faster for smaller data
 
 
 class Exchange:
@@ -32,7 +32,7 @@ class Exchange:
     def __init__(self, fd: int) -> None:
         """Uses the shared file with descriptor `fd`; the caller owns and closes the file."""
         self._fd = fd
-        # By id, the references of bytes, which are kept so that their ids stay theirs.
+        # References by the id of the bytes object; the object is kept so that its id stays unique.
         self._kept: dict[int, tuple[MappedFile | memoryview | Blob, Reference]] = {}
         self._blobs: dict[tuple[int, ...], Blob] = {}  # by reference
         self._sources: list[MappedFile | memoryview] = [memoryview(b"")]
@@ -107,7 +107,7 @@ class Exchange:
                 self._add(self._read_common(*source["common"]))
 
     def _source_of(self, base: MappedFile | memoryview) -> int:
-        """The number of a file or of a large block; 0 where its ranges are better copied one by one."""
+        """Returns the source number of a file or large memory block; 0 if ranges should be copied one by one."""
         if id(base) in self._kept:
             return self._kept[id(base)][1][0]
         if isinstance(base, MappedFile):
@@ -144,7 +144,7 @@ class Exchange:
 
 
 def _by_path(file: MappedFile) -> Source | None:
-    """How another process finds a file; None where it cannot."""
+    """Returns how another process can open a file; None if it cannot."""
     if not file.is_open:
         return None
     path = os.path.abspath(file.path)

@@ -75,7 +75,7 @@ class IsolatedPluginFactory(CompilerPluginFactory):
             return IsolatedPlugin(session, environment_options, compiler_options)
 
     def _take_session(self) -> PluginProcess:
-        """The session that waits for a plugin to be created, or a new one; the caller's from now on."""
+        """Returns the idle session, or a new session; the caller owns the session."""
         session, self._idle = self._idle, None
         if session is None:
             session = self._hosting.take(self._path, self._loader)
@@ -148,7 +148,7 @@ class IsolatedPlugin(CompilerPlugin):
 
 @contextmanager
 def _ending_on_error(session: PluginProcess) -> Iterator[None]:
-    """Ends a session that an error leaves without use, though the error's traceback still has it."""
+    """Ends a session after an error in the block, because the error's traceback keeps the session alive."""
     try:
         yield
     except BaseException:

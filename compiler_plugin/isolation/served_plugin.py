@@ -34,7 +34,7 @@ def serve_plugin(fd: int) -> Handlers:
 
 
 def _answer(method: Callable[[Any], object], argument: Any) -> object:
-    """Calls a method; the host gives what a plugin in Python raises the status of its call."""
+    """Calls a method and returns its result; the host chooses the status for exceptions of Python plugins."""
     try:
         return method(argument)
     except LiteRtError:
@@ -47,7 +47,7 @@ def _answer(method: Callable[[Any], object], argument: Any) -> object:
 
 
 class _Server:
-    """One plugin, and its factory; each method answers the call of its name."""
+    """One plugin and its factory; each method handles the request of the same name."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
@@ -55,7 +55,7 @@ class _Server:
         self._plugin: CompilerPlugin
 
     def load(self, argument: Any) -> object:
-        """Loads the factory; what it says of itself comes back, unchecked."""
+        """Loads the factory, and returns its attributes without checking them."""
         loader, path = argument
         factory: CompilerPluginFactory = load_function(loader)(path)
         self._factory = factory
@@ -75,7 +75,7 @@ class _Server:
         return None
 
     def create(self, argument: Any) -> object:
-        """Creates the plugin; its attributes come back, and whether it has layers for any model."""
+        """Creates the plugin, and returns its attributes and whether it supports layer libraries."""
         environment, options = argument
         self._plugin = plugin = self._factory.create(
             EnvironmentOptions(**environment), unpack_options(options)
@@ -94,14 +94,14 @@ class _Server:
         return not has_optional(plugin, "has_transformations") or plugin.has_transformations()
 
     def transform(self, argument: Any) -> object:
-        """How often each transformation has changed the model, and the model, if any has."""
+        """Returns how often each transformation has changed the model, and the model if it has changed."""
         model = unpack_model(argument, self._exchange)
         matches = dict(self._plugin.transform(model))
         changed = pack_model(model, self._exchange) if any(matches.values()) else None
         return {"matches": matches, "model": changed}
 
     def partition(self, argument: Any) -> object:
-        """Ops by their position: those that are taken, with their partition index, and refusals."""
+        """Returns, by position, the ops that the plugin takes with their partition index, and the refused ops."""
         soc_model, packed = argument
         (subgraph,) = unpack_model(packed, self._exchange).subgraphs
         op_list = OpList()

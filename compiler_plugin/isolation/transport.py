@@ -22,7 +22,7 @@ from litert.model.model_tables import all_buffers
 from litert.model.reader import read_model
 from litert.model.writer import to_bytes
 
-_LARGE_OPTIONS = 4096  # custom options that go as references
+_LARGE_OPTIONS = 4096  # larger custom options are sent as references
 
 
 def pack_model(model: Model, exchange: Exchange) -> object:
@@ -121,7 +121,7 @@ def unpack_result(packed: Mapping[str, Any], exchange: Exchange) -> CompiledResu
 
 @contextmanager
 def _without_data(buffers: Sequence[Buffer], ops: Sequence[Op]) -> Iterator[None]:
-    """Takes constants and large options out of a graph for a while; to copy ops and tensors would cost more."""
+    """Removes constants and large options from a graph within the block; copying the graph would be slower."""
     blobs = [buffer.blob for buffer in buffers]
     options = [(op.custom_options, op.has_large_custom_options) for op in ops]
     try:

@@ -89,7 +89,7 @@ def builder_slots(handles: GraphHandles) -> Slots:
 
 
 class _BuilderSlots:
-    """Changes, but for the plain options of ops; each method is the slot of its name."""
+    """Graph edits except the plain options of ops; each method implements the slot of the same name."""
 
     def __init__(self, handles: GraphHandles) -> None:
         self._get = handles.get
@@ -194,7 +194,7 @@ class _BuilderSlots:
         self._set_options(builder, op, COMPOSITE_OP, values)
 
     def option_slot(self, op_name: str, fields: tuple[str, ...]) -> Callable[..., None]:
-        """The slot of an op's plain options."""
+        """Returns the function that sets an op's plain options."""
         names = [schema_name(field) for field in fields]
 
         def build_options(builder: int, op: int, *pointers: Any) -> None:

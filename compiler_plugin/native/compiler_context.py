@@ -32,8 +32,8 @@ VERSION = (1, 3)
 
 _logger = logging.getLogger(__name__)
 
-# Of vendors whose plugins are closed. A library may keep the pointer that it got first: no context is ever freed,
-# and there are as many as there were plugins at one time.
+# Contexts of closed plugins, by vendor. A library may keep the pointer to its first context; therefore no context
+# is freed.
 _idle: dict[str, list[CompilerContext]] = {}
 
 
@@ -140,7 +140,7 @@ class CompilerContext:
     def _getter(
         self, slot: str, kind: type[Any], answer: Callable[[Any], Any]
     ) -> Callable[[int, Any], None]:
-        """A getter that answers, and has the fast one answer from then on, if it is asked often."""
+        """Returns a getter in Python that sets up the fast getter if it is called often."""
         handles = self.handles
 
         def make(first: int, objects: Sequence[Any]) -> Any:
@@ -162,7 +162,7 @@ class CompilerContext:
 
 
 def _malloc(data: bytes) -> Any:
-    """A copy that the caller frees."""
+    """Allocates a copy of bytes, which the caller frees."""
     libc = ctypes.CDLL(None)
     libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
     address = libc.malloc(max(len(data), 1))

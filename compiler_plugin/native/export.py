@@ -75,7 +75,7 @@ def _method(function: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Plugin:
-    """What is behind a `LiteRtCompilerPlugin`.
+    """The object to which a `LiteRtCompilerPlugin` handle refers.
 
     Attributes:
       transformations: that it has the host run, as an array.
@@ -111,7 +111,7 @@ class _Plugin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Result:
-    """What is behind a `LiteRtCompiledResult`.
+    """The object to which a `LiteRtCompiledResult` handle refers.
 
     Attributes:
       modules: byte code, as arrays that hold on to its memory.
@@ -128,7 +128,7 @@ class _Result:
 
 
 class _Library:
-    """One library's functions; each has the name that it has in C, in Python's spelling."""
+    """The C functions of one exported library; each method has the name of the C function in Python's spelling."""
 
     def __init__(self, registered: RegisteredPlugin) -> None:
         factory = registered.factory
@@ -139,7 +139,7 @@ class _Library:
         self._handles = Handles()
 
     def get_compiler_plugin_soc_manufacturer(self) -> Any:
-        """The one function that cannot fail."""
+        """Returns the manufacturer's name; the only function that cannot fail."""
         return self._manufacturer
 
     def destroy_compiled_result(self, result: int) -> None:
@@ -234,7 +234,7 @@ class _Library:
 
     def compiled_result_num_byte_code_modules(self, result: int, number: Any) -> None:
         _check(number)
-        # NULL where nothing was selected: stock asks all the same.
+        # NULL if no op was selected; stock LiteRT calls this function anyway.
         number[0] = len(self._handles.get(result, _Result).modules) if result else 0
 
     def get_compiled_result_byte_code(
@@ -270,7 +270,9 @@ class _Library:
         found = self._handles.get(result, _Result)
         _check(is_dynamic)
         _at(found.calls, index, "call")
-        is_dynamic[0] = False  # calls with such outputs are refused: stock does not ask for them
+        is_dynamic[0] = (
+            False  # calls with such outputs are refused, because stock LiteRT does not call this function
+        )
 
     def _check_call(self, plugin: int, *answers: Any) -> None:
         self._handles.get(plugin, _Plugin)

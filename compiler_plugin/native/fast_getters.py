@@ -192,7 +192,7 @@ def column_code(slot: int, size: int) -> Code:
 
 
 def _copy_x86_64(size: int) -> bytes:
-    """Copies answer number rcx of the table at rax to [rsi]."""
+    """Returns code that copies value number rcx of the table at rax to [rsi]."""
     if size == 4:
         return b"\x8b\x44\x88\x10\x89\x06"  # mov eax, [rax + 4 * rcx + 16]; mov [rsi], eax
     code = b"\x48\x6b\xc9" + bytes([size])  # imul rcx, rcx, size
@@ -204,7 +204,7 @@ def _copy_x86_64(size: int) -> bytes:
 
 
 def _copy_aarch64(size: int) -> Sequence[int]:
-    """Copies answer number x12 of the table at x9 to [x1]."""
+    """Returns code that copies value number x12 of the table at x9 to [x1]."""
     if size == 4:  # add x9, x9, 16; ldr w10, [x9, x12, lsl 2]; str w10, [x1]
         return (0x91004129, 0xB86C792A, 0xB900002A)
     words = [0xD280000A | size << 5, 0x9B0A2589]  # mov x10, size; madd x9, x12, x10, x9
@@ -215,7 +215,7 @@ def _copy_aarch64(size: int) -> Sequence[int]:
 
 
 def _x86_64(at: int, slot: int, *steps: bytes) -> bytes:
-    """Code with the table in rax; all steps but the last end in a jump, whose distance is put behind it."""
+    """Returns x86-64 code with the table in rax; each step but the last ends in a jump without its distance."""
     body = b"\x48\x85\xc0\x74"  # test rax, rax; jz
     *tests, answer = (body, *steps)
     size = 7 + sum(len(test) + 1 for test in tests) + len(answer) + 3
@@ -228,7 +228,7 @@ def _x86_64(at: int, slot: int, *steps: bytes) -> bytes:
 
 
 def _aarch64(at: int, slot: int, *steps: Sequence[int]) -> bytes:
-    """Code with the table in x9; each step but the first and last ends in a jump to where it goes on."""
+    """Returns aarch64 code with the table in x9; each step but the first and the last ends in a jump."""
     words = [_label(0x58000009, DATA + slot - at), 0xB4000009]  # ldr x9, table; cbz x9
     jumps = [1]
     for number, step in enumerate(steps, 1):

@@ -61,7 +61,7 @@ class GraphBuilder:
         self.tensors: dict[Tensor, None] = {}
         self.ops: dict[BuiltOp, None] = {}
         self.erased: dict[Op, None] = {}
-        self._data: dict[Tensor, Buffer] = {}  # of tensors that erased ops write
+        self._data: dict[Tensor, Buffer] = {}  # new data of tensors that erased ops write
 
     @property
     def is_used(self) -> bool:
@@ -136,7 +136,7 @@ class GraphBuilder:
         drop_dead(model, subgraph, touched, self.erased)
 
     def _check(self) -> None:
-        """Each tensor that is read is written by one op, or is given or constant."""
+        """Checks that one op writes each tensor that is read, unless the tensor is an input or a constant."""
         writers: dict[Tensor, Op] = {}
         for built in self.ops:
             for tensor in built.planned_outputs:

@@ -29,10 +29,12 @@ class GraphHandles:
         self._numbers: dict[object, int] = {}
         self._memory: dict[tuple[object, str], Any] = {}
         self._places: dict[Tensor, int] = {}
-        self._owners: dict[Tensor, Subgraph] = {}  # among those that the plugin has seen
-        self._firsts: list[int] = []  # of the rows, which ascend
+        self._owners: dict[Tensor, Subgraph] = {}  # subgraphs that the plugin has seen
+        self._firsts: list[int] = []  # first handle of each row, ascending
         self._rows: list[Sequence[Op] | Sequence[Tensor]] = []
-        self._asked: Counter[tuple[int, str]] = Counter()  # by a row's first handle
+        self._asked: Counter[tuple[int, str]] = (
+            Counter()
+        )  # number of calls, by a row's first handle
         self._buffer_ids: dict[Blob, int] = {}
         self.get = self._handles.get
 
@@ -115,7 +117,7 @@ class GraphHandles:
         return number
 
     def _put_row(self, objects: Sequence[Op] | Sequence[Tensor]) -> None:
-        """Makes handles of all: a row, unless some have one, or another thread's handles came between."""
+        """Makes handles for all objects; usually they form a row, unless some objects already had handles."""
         new = [value for value in objects if value not in self._numbers]
         numbers = [self._put(value) for value in new]
         if numbers and numbers[-1] == numbers[0] + STEP * (len(objects) - 1):
@@ -123,7 +125,7 @@ class GraphHandles:
             self._rows.append(objects)
 
     def _row_at(self, handle: int) -> tuple[int, Sequence[Any]] | None:
-        """The row that a handle is in: its first handle, and its objects."""
+        """Returns the first handle and the objects of the row that contains a handle."""
         index = bisect_right(self._firsts, handle) - 1
         if index < 0 or handle >= self._firsts[index] + STEP * len(self._rows[index]):
             return None

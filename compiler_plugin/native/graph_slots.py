@@ -36,7 +36,7 @@ def plain_answers(handles: GraphHandles) -> Answers:
     """Returns the getters that take one object and return one value."""
 
     def type_of(tensor: Tensor) -> Any:
-        # Few, and asked for often.
+        # There are few types, and they are requested often.
         key = tensor.element_type, tensor.shape_signature or tensor.shape
         return handles.memory(key, "type", lambda: new_type(tensor.type))[0]
 
@@ -197,7 +197,7 @@ def item(values: Sequence[Any], index: int, what: str) -> Any:
 
 
 def _find_uses(tensor: Tensor) -> Sequence[tuple[Op, int]]:
-    """Ops that read a tensor, each with the input that it is; an op comes once for each."""
+    """Returns the ops that read a tensor, each with the index of the input; an op can appear several times."""
     return [
         (op, place)
         for op in tensor.readers

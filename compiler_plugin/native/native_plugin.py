@@ -207,7 +207,7 @@ class NativePlugin(CompilerPlugin):
     def _dynamic_outputs(
         self, result: Any, call: int, partitions: Sequence[Subgraph]
     ) -> Sequence[int]:
-        """The outputs of a call whose shape only a run tells; `partitions` has the call's, if there is one."""
+        """Returns the outputs of a call whose shapes are known only at run time."""
         if not self._library.has(IS_OUTPUT_DYNAMIC):
             return ()
         outputs = range(sum(len(partition.outputs) for partition in partitions))

@@ -91,7 +91,7 @@ def _array_getter(
 
 
 def _new_shape(op: Op) -> list[int] | None:
-    """What a RESHAPE's options say, or without options its second input; None where that is no constant."""
+    """Returns a RESHAPE's new shape from its options or its second input; None if the input is not a constant."""
     if op.options is not None:
         return list(op.options.get("new_shape") or ())
     inputs = present_inputs(op)

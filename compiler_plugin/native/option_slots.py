@@ -28,7 +28,7 @@ _SCHEMA_NAMES = {
 _TOLD_BY_TENSORS = frozenset({
     ("ARG_MAX", "output_type"), ("ARG_MIN", "output_type"), ("CAST", "in_data_type"), ("CAST", "out_data_type"),
     ("REDUCE_PROD", "keep_dims"), ("SHAPE", "out_type"), ("SPLIT_V", "num_splits"), ("UNIQUE", "idx_out_type"),
-    # No kernel's results depend on these, but through the types of tensors.
+    # Results of kernels depend on these options only through the types of tensors.
     ("ADD", "pot_scale_int16"), ("SUB", "pot_scale_int16"),
     ("CONV_2D", "quantized_bias_type"), ("TRANSPOSE_CONV", "quantized_bias_type"),
     ("FULLY_CONNECTED", "quant_spec"),

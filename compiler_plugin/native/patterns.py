@@ -86,7 +86,7 @@ def _match_one(
     subgraph: Subgraph,
     where: str,
 ) -> str:
-    """Makes the first match; its pattern's name, or "" where there is none."""
+    """Applies the first match, and returns the name of its pattern; "" if nothing matches."""
     pairs = ((op, pattern) for op in subgraph.ops for pattern in patterns)
     while True:
         builder = GraphBuilder(model, subgraph)
@@ -106,9 +106,9 @@ def _ask_each(
     builder: GraphBuilder,
     where: str,
 ) -> tuple[Op, Pattern, bool] | None:
-    """Asks until a pattern matches, or has recorded changes all the same; None where the pairs end before.
+    """Runs patterns until one matches or has recorded edits; None if no pattern does.
 
-    They all see one subgraph, since to show it costs more than to ask.
+    All patterns run on handles that are created once, because creating handles is slower than running a pattern.
     """
     for op, pattern in pairs:
         with native_call(f"transformation '{pattern.name}'"):

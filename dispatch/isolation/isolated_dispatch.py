@@ -120,7 +120,7 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
         Raises:
           LiteRtError: UNSUPPORTED, if a sandbox is required, but the system does not support sandboxes.
         """
-        self.vendor_id = manufacturer  # until it says it itself
+        self.vendor_id = manufacturer  # until the table returns its own id
         self._files = tuple(dict.fromkeys(files))
         self._limits = limits
         self._lock = threading.RLock()
@@ -313,7 +313,7 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
             self._set_up(invocation_context)
 
     def _load(self) -> None:
-        """Waits until the process has the table, and initializes that."""
+        """Waits until the process has loaded the table, and initializes the table."""
         assert self._initial is not None
         environment, options = self._initial
         try:
@@ -324,7 +324,7 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
         found = self._ask_now("initialize", request)
         self.vendor_id, self.build_id = found["vendor_id"], found["build_id"]
         self.can_reshape = found["can_reshape"]
-        # The host asks which functions are filled, and does not call the others.
+        # The host checks which functions are overridden, and does not call the others.
         for name, function in (
             ("set_scheduling_info", self._set_scheduling_info),
             ("set_options", self._set_options),
@@ -333,7 +333,7 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
                 setattr(self, name, function)
 
     def _ensure_open(self) -> None:
-        """Starts another process in place of one that has ended, and has it do what that one had done."""
+        """Starts a new process after the previous process has ended, and restores the previous state."""
         if self._process.service.is_alive:
             return
         if self._is_closed:
@@ -407,7 +407,7 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
         self._ask("set_settings", [call.number, settings, options])
 
     def _place_bytes(self, buffer: MemBuffer) -> list[Any]:
-        """Where the process finds bytes: in a file that it has, or in shared memory, to which they are copied."""
+        """Returns where the process finds bytes: in an inherited file, or copied to shared memory."""
         if buffer.fd in self._files:
             return [buffer.fd, buffer.offset, buffer.size]
         key = buffer.base_address + buffer.offset, buffer.size
@@ -428,20 +428,20 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
             return self._ask_now(call, argument)
 
     def _ask_now(self, call: str, argument: object) -> Any:
-        """Asks the process as it is; what it opens, loads and builds may take longer."""
+        """Sends a request to the current process; opening, loading and building have a longer time limit."""
         try:
             return self._process.service.ask(call, argument, self._limits.build_timeout_s)
         except ChildEndedError as error:
             raise _ended(error) from error
 
     def _release(self, call: str, argument: object) -> None:
-        """Has the process let go of something; one that has ended has nothing."""
+        """Makes the process release an object; does nothing if the process has ended."""
         with self._lock:
             if self._process.service.is_alive and os.getpid() == self._owner:
                 self._ask_now(call, argument)
 
     def _show(self, argument: Any) -> None:
-        """Hands on a tensor that the process shows."""
+        """Passes an intermediate tensor from the process to the receiver."""
         if self._receive is None:
             raise LiteRtError(Status.RUNTIME_FAILURE, "nobody wants tensors")
         name, plain, size = argument
@@ -460,5 +460,5 @@ def _bytes_type(size: int) -> RankedTensorType:
 
 
 def _ended(error: ChildEndedError) -> ChildEndedError:
-    """The error of a process that has ended, with what comes next."""
+    """Returns the error for a process that has ended; the error says what happens next."""
     return ChildEndedError(error.status, error.what, hint=_AGAIN)

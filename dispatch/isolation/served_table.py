@@ -35,7 +35,7 @@ Slot = tuple[str, int]
 
 @dataclass(eq=False)
 class _Buffer:
-    """A buffer over shared memory.
+    """A tensor buffer in shared memory.
 
     Attributes:
       handle: the vendor's; None where the vendor does not know it.
@@ -47,7 +47,7 @@ class _Buffer:
 
 @dataclass(eq=False)
 class _Own:
-    """Memory of the vendor's kind for an input or output, and the buffer that it stands for."""
+    """Device memory for an input or output, and the shared buffer that it replaces."""
 
     memory: DeviceBuffer
     handle: Any
@@ -56,7 +56,7 @@ class _Own:
 
 @dataclass(eq=False)
 class _Call:
-    """An invocation context.
+    """An invocation context of the vendor's table.
 
     Attributes:
       own_types: of inputs and outputs that must lie in memory of the vendor's kind, with its sizes.
@@ -77,7 +77,7 @@ def serve_table(fd: int) -> Handlers:
 
 
 class _ServedTable:
-    """A table, what was made with it, and the numbers that the host has for that."""
+    """A vendor's table, the objects created with it, and the numbers by which the host refers to the objects."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -103,7 +103,7 @@ class _ServedTable:
         self._memory_fd, environment, options = argument
         self._files = MappedFiles(self._memory_fd)
         self._vendor.call("initialize", EnvironmentOptions(**environment), options)
-        table = self._table  # a library says what it is when it is initialized
+        table = self._table  # a library's id is known after its initialization
         optional = ("set_scheduling_info", "set_options")
         return {
             "vendor_id": table.vendor_id,
@@ -177,7 +177,7 @@ class _ServedTable:
         mapped = MappedTensor(self._memory_fd, offset, size)
         buffer = TensorBuffer(type_from_plain(plain), mapped.address, size, mapped)
         made = self._buffers[number] = _Buffer(buffer)
-        if self._table.buffer_handlers is None:  # else the vendor may take none of the host's
+        if self._table.buffer_handlers is None:  # otherwise, the vendor may not support host memory
             self._tell_of(made)
 
     def _unregister_tensor_buffer(self, number: int) -> None:
@@ -251,7 +251,7 @@ class _ServedTable:
             made.handle = self._vendor.create("register_tensor_buffer", self._device, made.buffer)
 
     def _attach_own(self, call: _Call, slot: Slot, buffer: _Buffer) -> None:
-        """Attaches memory of the vendor's kind, unless there is some that will do."""
+        """Attaches device memory, unless suitable memory is already attached."""
         own_type, size = call.own_types[slot]
         tensor_type = buffer.buffer.tensor_type
         own = call.own.get(slot)
@@ -278,7 +278,7 @@ class _ServedTable:
         self._vendor.call(f"{verb}_{kind}", call.context, index, handle, detail=detail)
 
     def _copy_in(self, call: _Call) -> None:
-        """Copies inputs to memory of the vendor's kind, and gives all of that to the device."""
+        """Copies inputs to device memory, and unlocks the memory for the device."""
         for (kind, _), own in call.own.items():
             if kind == "input":
                 _copy(own.stands_for.buffer, own.memory)

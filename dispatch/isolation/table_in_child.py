@@ -49,7 +49,7 @@ def load_table(
 
 
 def _code_folders(table: object, library_path: str) -> Iterator[str]:
-    """Where the code of a table is, and of this package."""
+    """Yields the folders that contain the code of the table and of this package."""
     for package in {type(table).__module__.partition(".")[0], __name__.partition(".")[0]}:
         file = getattr(sys.modules.get(package), "__file__", None)
         if file:

@@ -107,7 +107,7 @@ class TableProcess:
 
     def load(self) -> None:
         """Waits until the child process has loaded the dispatch table and entered its sandbox."""
-        # Nothing of the model is read there before its answer, which is to be trusted, therefore.
+        # The process reads no part of the model before it answers; therefore the answer can be trusted.
         host_side = self.service.ask("load", self._request, self._limits.build_timeout_s)
         self._host_side = load_function(host_side) if host_side else None
 
@@ -135,7 +135,7 @@ class TableProcess:
         self._calls[int(number) % (MOST_CALLS + 1)] = str(name), list(map(str, tasks))
 
     def _describe(self, call: str) -> str:
-        """What the process is at, for the error when it ends."""
+        """Describes what the process is doing, for the error if it ends."""
         words = self.service.words  # which the process may change at any time
         number, task = words[CALL_WORD], words[TASK_WORD]
         if number not in self._calls:
@@ -148,7 +148,7 @@ class TableProcess:
         return f"{what}, in one of these tasks: {'; '.join(tasks)}" if tasks else what
 
     def _find_limit(self) -> tuple[float, float]:
-        """The seconds that are left for the run of an NPU call that it is at, and how many it may take."""
+        """Returns the remaining seconds for the current run of an NPU call, and the time limit of the run."""
         words = self.service.words
         seen = words[CALL_WORD], words[RUN_WORD]
         if seen != self._seen:

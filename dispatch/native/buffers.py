@@ -113,7 +113,7 @@ class Buffers:
 
 
 def _fitting(tensor_type: Any, size: int) -> RankedTensorType:
-    """A tensor type that a buffer of that size must have room for."""
+    """Returns a tensor type after a check that it fits a buffer of the given size."""
     found = from_c(tensor_type)
     if not found.layout.is_static or found.size_bytes > size:
         raise LiteRtError(

@@ -138,7 +138,7 @@ def asset_slot(api: Any) -> Any:
 
 def open_dispatch(path: str) -> Any:
     """Loads a dispatch library; raises the same errors as `open_library`."""
-    # The file itself: what lies beside it is found from there.
+    # The real path, because the library finds other files relative to it.
     flags = os.RTLD_NOW | os.RTLD_LOCAL
     return open_library(os.path.realpath(path), flags, is_plugin=False)
 

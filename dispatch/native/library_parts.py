@@ -39,7 +39,7 @@ class NativeAsyncInterface(AsyncInterface[NativeCall]):
 
     def attach_input_event(self, invocation_context: NativeCall, index: int, event: Event) -> None:
         if not isinstance(event, (CustomEvent, FenceEvent)):
-            event.wait()  # of a thread of the host's, which no driver can wait for
+            event.wait()  # an event of a host thread; drivers cannot wait for it
             return
         handle = self._runtime.handles.put(event)
         invocation_context.input_events.append(handle)
@@ -73,7 +73,7 @@ class NativeGraph:
 
 
 def _on_graph(function: str) -> Callable[..., None]:
-    """A function of the library's that gets a graph, and numbers and texts as they are."""
+    """Makes a method that calls a library's function with a graph, numbers and strings."""
 
     def act(interface: NativeGraphInterface, graph: NativeGraph, *arguments: int | str) -> None:
         given = [each.encode() if isinstance(each, str) else each for each in arguments]
@@ -178,7 +178,7 @@ class NativeBufferHandlers(BufferHandlers[Any]):
     def create(self, tensor_type: RankedTensorType, buffer_type: int, size: int) -> Any:
         c_type, info = ffi.new("LiteRtRankedTensorType*"), ffi.new("HwMemoryInfoPtr*")
         to_c(tensor_type, c_type)
-        # No device, no queue: those are for handlers that stand on a graphics environment.
+        # Device and queue are NULL, because only handlers for a graphics environment need them.
         check_answer(
             self._functions.create_func(
                 ffi.NULL, ffi.NULL, c_type, buffer_type, size, tensor_type.size_bytes, info

@@ -43,7 +43,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def _on_buffer(function: str) -> Callable[..., None]:
-    """A function of the library's that gets an index and a buffer; one that is empty is not called."""
+    """Makes a method that calls a library's function with an index and a buffer; a NULL function is not called."""
 
     def act(
         table: NativeDispatch,
@@ -58,7 +58,7 @@ def _on_buffer(function: str) -> Callable[..., None]:
 
 
 def _asking(function: str) -> Callable[..., TensorBufferRequirements]:
-    """A function of the library's that tells requirements."""
+    """Makes a method that returns buffer requirements from a library's function."""
 
     def ask(
         table: NativeDispatch,
@@ -84,7 +84,7 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
     """
 
     def __init__(self, library: DispatchLibrary) -> None:
-        self.vendor_id = library.name  # until it says it itself
+        self.vendor_id = library.name  # until the library returns its own id
         self._library = library
         self._functions = functions = library.api.interface  # `LiteRtDispatchInterface*`
         self._invoke = functions.invoke
@@ -93,7 +93,7 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
         if library.api.tensor_buffer_handlers_def:
             handlers = library.api.tensor_buffer_handlers_def
             self.buffer_handlers = NativeBufferHandlers(handlers, library.path)
-        # The host asks which functions are filled, and does not call the others.
+        # The host checks which functions are overridden, and does not call the others.
         for slot, is_filled, function in (
             (
                 "set_scheduling_info",
@@ -113,7 +113,9 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
     ) -> None:
         runtime = self.runtime
         environment = runtime.put_environment(environment_options)
-        settings = self._put_options(options)  # both for ever: a library may keep them
+        settings = self._put_options(
+            options
+        )  # both are never freed, because a library may keep them
         check_answer(
             self._functions.initialize(
                 runtime.table,
@@ -317,11 +319,11 @@ class NativeDispatch(Dispatch[NativeDevice, NativeCall]):
 
         def take(_: Any, name: Any, tensor_type: Any, data: Any, size_bytes: int) -> int:
             try:
-                if raised:  # it was told to end
+                if raised:  # the library should have stopped
                     return int(Status.RUNTIME_FAILURE)
                 view = memoryview(ffi.buffer(data, size_bytes) if data else b"")
                 receive(decode(name, "a tensor's name"), from_c(tensor_type), view)
-            except BaseException as error:  # nothing may pass the border
+            except BaseException as error:  # exceptions must not reach C code
                 raised.append(error)
                 return int(Status.RUNTIME_FAILURE)
             return 0

@@ -76,7 +76,7 @@ def test_who_receives_may_end_the_run(behind: Callable[[Any], Any]) -> None:
 def test_a_tensor_that_comes_twice_is_the_vendors_mistake(behind: Callable[[Any], Any]) -> None:
     vendor = Tapped()
     vendor.names = ("a", "a")
-    with pytest.raises(LiteRtError, match=r"'a' of .*, again") as error:
+    with pytest.raises(LiteRtError, match=r"'a' of .*, which it had passed before") as error:
         run_tapped(behind(vendor), lambda *shown: None)
     assert error.value.status is Status.RUNTIME_FAILURE and "invoke_tapped" in error.value.where
 
@@ -85,7 +85,7 @@ def test_a_tensor_without_bytes_is_the_vendors_mistake() -> None:
     vendor: Any = through_c(Tapped())
     named = ffi.new("char[]", b"a"), new_type(HALVES)
     vendor._library.invoke_tapped = lambda call, receive, data: receive(data, *named, ffi.NULL, 8)
-    with pytest.raises(LiteRtError, match=r"showed 'a' of .* in 0 bytes") as error:
+    with pytest.raises(LiteRtError, match=r"passed tensor 'a' of type .* with 0 bytes") as error:
         run_tapped(vendor, lambda *shown: None)
     assert error.value.status is Status.RUNTIME_FAILURE
 

@@ -186,7 +186,7 @@ def test_a_function_without_its_twin_leaves_the_twin(tmp_path: Path) -> None:
             "place-parts",
             "%0: memref<1x3x4x5xf32>)",
             "%0: memref<1x3x4x5xf32, #NCHW>)",
-            "argument 1 is memref<1x3x4x5xf32, ",
+            "argument 1 has type memref<1x3x4x5xf32, ",
             "func.func @Partition_0",
         ),
         ("import", "@Scale(%s", "@Scales(%s", "'@Scales' could not be found", "@Scales(%s"),

@@ -54,7 +54,7 @@ def dequantize_for(
 
 
 def _is_known(tensor: Tensor) -> bool:
-    """Whether it is a constant whose elements NumPy has, and whose bytes are all there."""
+    """Returns whether a tensor is a complete constant with an element type that NumPy has."""
     return (
         tensor.is_constant
         and tensor.element_type in _TYPES

@@ -188,14 +188,14 @@ class ExportedPlugin:
             self._found.update({info.op_name: info for info in found})
 
     def _pack(self, module: Blob, assets: Sequence[Asset]) -> Blob:
-        """A module with the assets of the ops that it was made of, unless the host embeds all of them."""
+        """Packs a module with the assets of its ops, unless the host embeds all of these assets."""
         is_all_embedded = all(
             asset.op_name in self._embedded and not asset.companion_path for asset in assets
         )
         return module if is_all_embedded else Blob(pack(module, assets))
 
     def _report(self, plan: SubgraphPlan) -> None:
-        """What `apply_plugin` would have reported."""
+        """Logs what `apply_plugin` would have reported."""
         vendor, num_ops = self._registered.factory.soc_manufacturer, len(plan.subgraph.ops)
         count = sum(len(partition.ops) for partition in plan.partitions)
         _logger.info(
@@ -211,7 +211,7 @@ class ExportedPlugin:
         self._warn()
 
     def _report_unused(self, subgraph: Subgraph) -> None:
-        """What the user has given for a model that is not as the host shows it."""
+        """Logs assets and shape bounds of the user that do not fit the host's subgraph."""
         vendor = self._registered.factory.soc_manufacturer
         known = {*(op.name for op in subgraph.ops), *self._embedded}
         for info in self._options.custom_op_infos:
@@ -246,11 +246,11 @@ class ExportedPlugin:
 
 
 class _Vendor(VendorPlugin):
-    """A vendor's plugin that is not offered what the host does not show in full."""
+    """A vendor's plugin that does not take ops which cannot be read completely from the host."""
 
     @property
     def has_transformations(self) -> bool:
-        """Whether it wants to rewrite models, which only our own host can let it."""
+        """Whether the plugin has transformations, which only this project's host can run."""
         return has_optional(self._plugin, "transform")
 
     def partition(self, subgraph: Subgraph, where: str) -> Taken:
@@ -263,7 +263,7 @@ class _Vendor(VendorPlugin):
 
 
 def _compile(vendor: VendorPlugin, partitions: Sequence[Subgraph]) -> CompiledResult:
-    """Compiles copies of partitions: together, or where the vendor refuses that, one by one."""
+    """Compiles copies of partitions together; if the vendor refuses this, compiles them one by one."""
     prepare = prepare_partitions(vendor.data_layout)
 
     def compile_some(some: Sequence[Subgraph]) -> CompiledResult:

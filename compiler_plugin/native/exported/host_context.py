@@ -141,7 +141,7 @@ def find_custom_op_infos(context: HostContext, options: Any) -> Sequence[CustomO
 
 
 def _opaque_options(context: HostContext, options: Any) -> Any:
-    """NULL where there are none."""
+    """Returns the opaque options; NULL if there are none."""
     opaque = ffi.new("LiteRtOpaqueOptions*")
     if options and context.tells("get_opaque_options", options, opaque):
         return opaque[0]
@@ -155,7 +155,7 @@ def _payload(context: HostContext, opaque: Any, identifier: str) -> str:
 
 
 def _identifiers(manufacturer: str) -> list[str]:
-    """How flags may spell a vendor's name: `MyVendor` is `myvendor` or `my_vendor`."""
+    """Returns the spellings of a vendor's name in flags: `myvendor` and `my_vendor` for `MyVendor`."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", manufacturer)
     return list(dict.fromkeys(re.sub(r"\W", "_", name).lower() for name in (manufacturer, words)))
 

@@ -102,14 +102,14 @@ def write_flags(options: CompilerOptions) -> bytes:
 
 
 class _Given(NamedTuple):
-    """What one place says of a flag."""
+    """The values of a flag from one source."""
 
     where: str
     texts: list[str]
 
 
 def _read_flags(where: str, flags: Iterable[str], manufacturer: str) -> dict[str, _Given]:
-    """The flags of one place, each `name=value` or `name`: those of `FLAGS`, and the manufacturer's own."""
+    """Reads the flags of one source, each `name=value` or `name`; skips flags of other vendors."""
     found: dict[str, _Given] = {}
     for part in flags:
         name, equals, value = part.lstrip("-").partition("=")
@@ -133,7 +133,7 @@ def _read_flags(where: str, flags: Iterable[str], manufacturer: str) -> dict[str
 
 
 def _find_near(name: str, manufacturer: str) -> str:
-    """The option that an unknown name was meant to be; "" where none is near, or another vendor is named."""
+    """Returns a known option with a similar name; "" if there is none, or for a flag of another vendor."""
     others = [*find_entry_points(COMPILER_PLUGINS), *stock_vendor_folders("compiler")]
     if any(is_option_of(other, name) for other in others):
         return ""
@@ -147,7 +147,7 @@ def _find_near(name: str, manufacturer: str) -> str:
 
 
 def _value(flag: Flag, given: _Given | None) -> Any:
-    """What a flag's texts say."""
+    """Returns the value of a flag."""
     if flag.is_repeated:
         return given.texts if given else []
     if given is None:

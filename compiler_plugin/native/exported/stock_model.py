@@ -111,7 +111,7 @@ class _Reader:
     """
 
     def __init__(self, context: HostContext, buffers: _Buffers) -> None:
-        """Reads nothing yet; `buffers` has those of the model that were read before, and gets the new ones."""
+        """Stores the arguments; `buffers` contains the model's known buffers, and gets new buffers."""
         self._context = context
         self._known: dict[Any, Tensor] = {}
         self._buffers = buffers
@@ -153,7 +153,7 @@ class _Reader:
     def _custom_options(self, handle: Any) -> Blob | None:
         data, size = ffi.new("uint8_t**"), ffi.new("int32_t*")
         if not self._context.tells("get_custom_options", handle, data, size) or not data[0]:
-            return None  # as LiteRT answers for an op without any
+            return None  # as in LiteRT, for an op without options
         return Blob(bytes(ffi.buffer(data[0], size[0])))
 
     def _composite(self, handle: Any) -> Table:
@@ -170,7 +170,7 @@ class _Reader:
         )
 
     def _told_options(self, operator: str, handle: Any) -> dict[str, Any]:
-        """The options that slots tell; none where the op has no options table, which no slot tells apart."""
+        """Returns the options that have getters; empty if the op has no options table."""
         told: dict[str, Any] = {}
         for slot in option_slots().get(operator, ()):
             function = self._context.find(slot.slot)
@@ -245,7 +245,7 @@ class _Reader:
 
 
 def _options_of_tensors(op: Op) -> dict[str, Any]:
-    """Options that no slot tells, and that an op's tensors show."""
+    """Returns the options that have no getter, but that the op's tensors determine."""
     if not op.inputs or not op.outputs:
         return {}
     source, result = op.inputs[0], op.outputs[0]

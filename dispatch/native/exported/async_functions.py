@@ -91,23 +91,23 @@ class VendorEvents:
 
     def _wait(self, address: int, milliseconds: int) -> None:
         timeout_s = None if milliseconds < 0 else milliseconds / 1000
-        # The host learns only that it waited: what went wrong is in the log.
+        # The host does not get the error; the error is logged.
         answering(self._events[address].event.wait, "wait", _LOG)(timeout_s)
 
     def _is_signaled(self, address: int) -> int:
         try:
             return int(self._events[address].event.is_signaled())
-        except Exception as error:  # who waits for it then is not kept waiting
+        except Exception as error:  # so that later callers need not wait
             status_of(error, _LOG, "is_signaled")
             return 1
 
 
 class _CustomEvent:
-    """A `LiteRtCustomEventT`, and the vendor's event that it stands for."""
+    """A `LiteRtCustomEventT`, and the vendor's event that it represents."""
 
     def __init__(self, event: Event, callbacks: dict[str, Any]) -> None:
         self.event = event
-        self.uses = 0  # the host retains what it is given
+        self.uses = 0  # the host retains the event
         self.struct = ffi.new("LiteRtCustomEvent")
         self.address = address_of(self.struct)
         types = dict(ffi.typeof(self.struct).item.fields)

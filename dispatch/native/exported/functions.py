@@ -171,7 +171,7 @@ class Functions:
             to_mem_buffer(byte_code), file_offset, look_around=not device.takes_assets
         )
         for asset in assets:
-            if asset.name not in device.asset_names:  # several modules may carry one
+            if asset.name not in device.asset_names:  # several modules may contain the same asset
                 self._register(device, asset.name, MemBuffer.from_blob(asset.blob))
         return kind, module
 
@@ -294,7 +294,7 @@ class Functions:
             refuse_misfit(registration.buffer, *port.told, f"{kind} {index}{_of(call)}")
         call.is_ready = False
         former, port.attached = port.attached, None
-        if former is registration:  # which an error leaves nowhere
+        if former is registration:  # after an error, it is not attached any more
             port.forget(registration)
         self._call_port("attach", port, registration)
         port.attached = registration

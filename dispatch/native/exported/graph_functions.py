@@ -16,7 +16,7 @@ from litert.core.status import Status
 
 @dataclass(slots=True, eq=False)
 class _Graph:
-    """A graph of the vendor's, the device that it is for, and the edges at its ends."""
+    """A graph of the vendor, its device, and the indices of its connected inputs and outputs."""
 
     graph: Any
     device: ExportedDevice
@@ -26,7 +26,7 @@ class _Graph:
 
 @dataclass(slots=True, eq=False)
 class _Executable:
-    """A module of the vendor's, by its own number."""
+    """An executable, identified by the vendor's number."""
 
     number: int
 

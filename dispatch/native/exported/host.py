@@ -150,13 +150,13 @@ class Host:
         return _text(value.str_value) if is_there and value.type == _STRING else ""
 
     def _ask(self, c_type: str, slot: str, handle: int) -> Any:
-        """A pointer to what a function of the host's says of a handle."""
+        """Calls a getter of the host with a handle, and returns a pointer to the result."""
         answer = ffi.new(f"{c_type}*")
         self.call(slot, handle, answer)
         return answer
 
     def _finds(self, slot: str, *arguments: Any) -> bool:
-        """Calls a function of the host's that may have nothing to answer."""
+        """Calls a function of the host that may have no result; returns whether it has a result."""
         try:
             self.call(slot, *arguments)
         except LiteRtError as error:

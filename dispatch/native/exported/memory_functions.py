@@ -20,7 +20,7 @@ _NO_TAG = 255  # kLiteRtEnvOptionTagNull: no device, no queue
 
 @dataclass(slots=True, eq=False)
 class _Memory:
-    """A piece of the vendor's memory, and the `HwMemoryInfo*` that the host has of it."""
+    """A block of device memory, and the host's `HwMemoryInfo*` for it."""
 
     value: Any
     info: Any

@@ -94,7 +94,7 @@ def _view(address: int, size: int) -> memoryview:
 
 
 def _size_of_mapping(module: MemBuffer) -> int:
-    """How many bytes can be read from the base on: a host says only where the byte code ends, not the model."""
+    """Returns how many bytes can be read from the base address; the host does not pass the size of the model."""
     end = module.base_address
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
         for line in file:

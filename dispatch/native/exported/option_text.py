@@ -56,5 +56,5 @@ def _unquoted(value: str) -> str:
         return value[1:-1]
     try:
         return str(json.loads(value)) if value.startswith('"') else value
-    except ValueError:  # not as JSON has it: as it is
+    except ValueError:  # not valid JSON: the text is used unchanged
         return value
