@@ -11,7 +11,7 @@ __all__ = ["Environment", "EnvironmentOptions"]
 
 
 class Environment:
-    """Paths that models share.
+    """Folders of plugins and dispatch tables, and the cache folder, which several models share.
 
     Used as a context manager, the environment is closed at the end of the `with` block, and can then load no
     model.

@@ -51,7 +51,7 @@ class IsolatedModel:
         """Starts the child process, and loads the model in the child process.
 
         Args:
-          file: The compiled file. The caller may close the file after this call.
+          file: The compiled file to run. The caller may close the file after this call.
           manufacturer: Vendor of the NPU calls; "" for a file without NPU calls.
           environment: Environment that gives the folders of dispatch tables.
           options: Options of the model. Options for the compiler have no effect, since the file is compiled

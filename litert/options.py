@@ -201,7 +201,7 @@ class Options:
     def asks_to_compile(self) -> bool:
         """Whether an option asks for compiling the model.
 
-        If so, errors of the compilation are raised to the program.
+        With such an option, errors of the compilation are raised to the program.
         """
         return bool(
             self.soc_manufacturer

@@ -1,8 +1,8 @@
 """Buffers that hold a model's inputs and outputs, with the names of `ai_edge_litert.tensor_buffer`.
 
 `write` and `read` copy bytes, as in stock LiteRT: an array with fewer elements than the buffer changes only the
-start of the buffer, and an array of another type keeps its bytes. To let NumPy check shapes and convert types,
-use the buffer as an array: `np.asarray(buffer)[...] = image`.
+start of the buffer, and an array of another type keeps its bytes. Use the buffer as an array to let NumPy check
+shapes and convert types: `np.asarray(buffer)[...] = image`.
 """
 
 from __future__ import annotations

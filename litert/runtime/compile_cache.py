@@ -87,9 +87,9 @@ class CompileCache:
         with ExitStack() as unless_kept:
             unless_kept.callback(file.close)
             try:
-                problem = "it is damaged"
+                problem = "the file is damaged"
                 if not is_own(os.fstat(file.fd)):
-                    problem = "other users can write to it"
+                    problem = "other users can write to the file"
                 elif _is_as_stored(file, key, is_shared=self._is_shared):
                     kept = Kept(file, read_model(file))
                     unless_kept.callback(kept.model.release)
