@@ -100,7 +100,7 @@ def read_file(part: str, name: str) -> bytes:
 
 @contextmanager
 def _noting() -> Iterator[None]:
-    """Logs once why the cache keeps nothing; for the process of a device, its host logs it."""
+    """Logs once why there is no cache; in an isolated device process, the host process logs the reason instead."""
     try:
         yield
     except OSError as error:

@@ -245,7 +245,11 @@ MISFITS = [
     ("float x, __global float* a", [in_(), out()], "'float x' is by value"),
     ("__local float* t, __global float* a", [in_(), out()], "'float* t' is __local"),
     ("__global float* t, __global float* a", [local(64), out()], "'float* t' is __global"),
-    ("__global float* a, long n", [out(), scalar(b"1234")], "'long n' does not take 4 bytes"),
+    (
+        "__global float* a, long n",
+        [out(), scalar(b"1234")],
+        "'long n' does not accept a value of 4 bytes",
+    ),
     (
         "__global float* a, struct P n",
         [out(), scalar(b"1234")],

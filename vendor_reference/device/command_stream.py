@@ -132,7 +132,7 @@ class ToldWords:
         return words
 
     def _raise(self, shapes: Shapes) -> NoReturn:
-        """Raises the error of the first size that has no value, or none that a word can be."""
+        """Raises the error of the first size that has no value, or whose value does not fit into a word."""
         for size, is_signed in self._stream.told.values():
             value = evaluate(size, shapes, self._where, is_signed)
             if value > (_MOST_WORD >> is_signed) or value < -(2**31):

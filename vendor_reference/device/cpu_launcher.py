@@ -146,7 +146,7 @@ class CpuLauncher:
         return replace(op, inputs=tuple(inputs), outputs=tuple(o for o in outputs if o is not None))
 
     def _largest_op(self) -> CpuOp:
-        """The op with the largest inputs, and the outputs that its library says for them."""
+        """Returns the op with the largest input shapes, and the output shapes that the library computes."""
         op = self._task.op
         is_asked = any(
             p.shape is not None and self._values[p.shape].kind is ShapeKind.ASKED
@@ -156,7 +156,7 @@ class CpuLauncher:
         return op if said is None else op.with_output_shapes(said)
 
     def _ask(self, op: CpuOp) -> Sequence[tuple[int, ...]] | None:
-        """The shapes of all outputs; the library is told what the model knows of them."""
+        """Returns the shapes of all outputs; the library gets the shapes in the model."""
         known = [
             operand.tensor_type.shape if place.shape is None else self._values[place.shape].pattern
             for operand, place in zip(op.outputs, self._task.outputs, strict=True)
@@ -164,7 +164,7 @@ class CpuLauncher:
         return self._library.output_shapes(op, known)
 
     def _create_kernel(self, op: CpuOp) -> Kernel:
-        """A kernel for the op with these shapes."""
+        """Creates a CPU kernel for the op with these shapes."""
         where = self._where
         if self._task.shapes:
             given = (format_shape(o.tensor_type.shape) for o in op.inputs if o is not None)
@@ -183,7 +183,7 @@ class CpuLauncher:
             raise LiteRtError(error.status, error.what, where, error.hint) from error
 
     def _init_kernel(self, op: CpuOp) -> Kernel:
-        """A kernel, which sees the values of its constants."""
+        """Creates a CPU kernel, which can read the values of its constants."""
         task = self._task
         with ExitStack() as mapped:
             inputs: list[TensorPlace | None] = []
@@ -202,7 +202,7 @@ class CpuLauncher:
     def _init_alike(
         self, op: CpuOp, inputs: Sequence[TensorPlace | None], outputs: Sequence[TensorPlace]
     ) -> Kernel:
-        """The kernel; for another shape than the compiler's it may be of another implementation."""
+        """Creates the CPU kernel; for other shapes than the compiler's, another implementation may be used."""
         task, library = self._task, self._library
         try:
             return library.init(op, task.implementation, task.config, inputs, outputs)
@@ -216,7 +216,10 @@ class CpuLauncher:
             raise
 
     def _map_flags(self) -> Mapping[cl.Buffer, Any]:
-        """How each buffer is mapped: once, also where an output lies in place of an input."""
+        """Returns the map flags of each buffer.
+
+        A buffer is mapped once, even if an output shares an input's memory.
+        """
         flags: dict[cl.Buffer, Any] = {}
         parts = zip(self._buffers, self._task.places, strict=True)
         for index, (buffer, place) in enumerate(parts):
@@ -233,7 +236,7 @@ class CpuLauncher:
 def _operands(
     operands: Sequence[CpuOperand | None], places: Sequence[CpuPlace | None], shapes: Shapes
 ) -> Sequence[CpuOperand | None]:
-    """Operands with their shapes as they are."""
+    """Returns the operands with their current shapes."""
     return [
         operand
         if operand is None or place is None or place.shape is None
@@ -244,7 +247,7 @@ def _operands(
 
 @contextmanager
 def _map_buffer(queue: cl.CommandQueue, buffer: cl.Buffer, flags: Any) -> Iterator[int]:
-    """A buffer's address as the host sees it, for a while, once the queue is done."""
+    """Maps a buffer for the host after the queue has finished, and yields the buffer's address."""
     array, _ = cl.enqueue_map_buffer(
         queue, buffer, flags, 0, (buffer.size,), np.dtype(np.uint8), is_blocking=False
     )

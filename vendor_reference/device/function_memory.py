@@ -31,7 +31,7 @@ Value: TypeAlias = "bytes | cl.Buffer | cl.LocalMemory | None"
 
 
 _MOST_TOUCHED = 64 << 20
-"""Number of bytes at the start of an arena whose pages are touched before the first run."""
+"""Largest size of an arena whose pages are touched before the first run, in bytes."""
 
 
 def find_slot(argument: Argument) -> Slot | None:
@@ -154,10 +154,10 @@ def spread_offset(offset: int, alignment: int) -> int:
 
 
 class _Arena:
-    """A function's part of DDR or CMX: one buffer, allocated once, and the places in it.
+    """A function's DDR or CMX arena: one buffer, which is allocated once, with subbuffers for the tensors.
 
-    All pages of a dynamic function are there from the start, up to a limit: else the first run of a larger shape
-    would pay for its pages.
+    The pages of a dynamic function's arena are touched in advance, unless the arena is very large; otherwise the
+    first run with a larger shape would have to wait for page faults.
     """
 
     def __init__(self, context: OpenClContext, size_bytes: int, is_dynamic: bool) -> None:
@@ -179,11 +179,11 @@ class _Arena:
         self._places: dict[tuple[int, int], cl.Buffer] = {}
 
     def origin(self, offset: int) -> int:
-        """Where what was planned to lie at an offset lies."""
+        """Returns the actual offset for an offset in the memory plan."""
         return spread_offset(offset, self._alignment)
 
     def place(self, offset: int, size_bytes: int) -> cl.Buffer | None:
-        """What lies at an offset; None for no bytes."""
+        """Returns the subbuffer at an offset; None for 0 bytes."""
         if self.buffer is None or not size_bytes:
             return None
         key = (offset, size_bytes)

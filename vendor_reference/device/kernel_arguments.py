@@ -77,7 +77,7 @@ def describe_argument(kernel: KernelSignature, index: int) -> str:
 
 
 def _read_argument(kernel: cl.Kernel, index: int) -> DeclaredArgument:
-    """An argument; "" for what the driver does not say."""
+    """Reads the declaration of an argument; fields are "" if the driver does not report them."""
     try:
         type_name = kernel.get_arg_info(index, cl.kernel_arg_info.TYPE_NAME)
         name = kernel.get_arg_info(index, cl.kernel_arg_info.NAME)

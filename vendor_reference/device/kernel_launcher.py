@@ -205,7 +205,7 @@ class KernelLauncher:
         return kernel
 
     def _names_its_group(self, kernel: cl.Kernel) -> bool:
-        """Whether the source does (`reqd_work_group_size`)."""
+        """Returns whether the source code fixes the work group size (`reqd_work_group_size`)."""
         wanted = cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE
         named: Any = kernel.get_work_group_info(wanted, self._context.cl_device)
         return any(named)
@@ -227,7 +227,10 @@ class KernelLauncher:
 
 
 def _needs_steady_groups(task: KernelTask, context: OpenClContext) -> bool:
-    """Whether the driver would choose anew for each shape, and compile; a simulator would take groups of one."""
+    """Returns whether the driver needs a fixed work group size: otherwise it would compile for each shape.
+
+    A simulator also needs a fixed size, since it would use work groups of one work item.
+    """
     driver = driver_of_device(context.info)
     is_told = any(isinstance(size, Expression) for size in task.global_size)
     on_cpu = bool(context.cl_device.type & cl.device_type.CPU)

@@ -197,7 +197,7 @@ class LayerRun:
         return f"{task.op_name} '{task.tensor}'"
 
     def _choose(self, first: int, count: int) -> None:
-        """Says which commands the next launch has."""
+        """Sets the range of commands that the next launch runs."""
         if (first, count) != self._chosen:
             self._kernel.set_arg(_BEGIN, np.uint32(self._stream.offsets[first]))
             self._kernel.set_arg(_COUNT, np.uint32(count))

@@ -118,7 +118,10 @@ class Module:
         self._libraries.clear()
 
     def _load_layers(self, function: Function) -> LayerProgram | None:
-        """What runs the library's layers of a function; None where it has none. Calls of it share constants."""
+        """Returns the program that runs the library layers of a function; None if there are no library layers.
+
+        All calls of the function share constants.
+        """
         if not any(isinstance(task, LayerTask) for task in function.tasks):
             return None
         if function.name not in self._layers:

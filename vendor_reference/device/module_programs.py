@@ -85,7 +85,7 @@ class ModulePrograms:
         return self._builder.build([compose_text(program, self._sources.read)])[0]
 
     def _find_code(self, program: Program) -> DeviceCode | None:
-        """Machine code for a program, if its asset has some for this device."""
+        """Returns the machine code of a program, if the program's asset has machine code for this device."""
         identity = self._builder.identity
         return self._sources.find_code(program, identity, self._allow_native_assets)
 

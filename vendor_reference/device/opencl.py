@@ -207,7 +207,7 @@ def _devices(platform: cl.Platform) -> Sequence[cl.Device]:
 
 @contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Sets variables for a while: what this process starts later is not to see them."""
+    """Sets environment variables temporarily, so that processes that are started later do not inherit them."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -223,7 +223,7 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 def _load_other(
     devices: Sequence[cl.Device], infos: Sequence[DeviceInfo], wanted: str
 ) -> tuple[cl.Device, str]:
-    """The best device of drivers that were loaded before, other than the chosen one."""
+    """Returns the best device of the drivers that were loaded before, in place of the chosen device."""
     wanted = wanted or os.environ.get(VARIABLE, "")
     ranked = rank_devices(infos, wanted)
     if not ranked:
@@ -246,7 +246,7 @@ def _load_other(
 
 
 def _loaded() -> Iterator[Installation]:
-    """The drivers that this process has loaded, whoever did it."""
+    """Returns the drivers that this process has loaded, including drivers that other code has loaded."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as lines:
         fields = (line.rstrip("\n").split(maxsplit=5) for line in lines)
         paths = dict.fromkeys(field[5] for field in fields if len(field) > 5)

@@ -92,14 +92,14 @@ class OpenClContext:
 
 
 def _atomic_capabilities(device: cl.Device) -> int:
-    """What a device says of its atomic operations; 0 before OpenCL 3, which has no such question."""
+    """Returns a device's atomic memory capabilities; 0 before OpenCL 3, in which devices do not report them."""
     with suppress(cl.Error):
         return int(device.atomic_memory_capabilities)
     return 0
 
 
 def _split(device: cl.Device) -> Mapping[int, cl.Device]:
-    """The parts of a device by their number of compute units; none, where it cannot be split."""
+    """Returns the subdevices by their number of compute units; empty if the device cannot be split."""
     kind = cl.device_partition_property
     if kind.BY_COUNTS not in device.partition_properties:  # type: ignore[operator]  # a list, in fact
         return {}

@@ -84,7 +84,7 @@ def build_error(text: ProgramText, log: str, error: cl.Error | None = None) -> L
 
 
 def _spelling_hint(log: str, text: ProgramText) -> str:
-    """The define that an unknown name is likely to mean; "" where there is none."""
+    """Returns a hint with the define that an unknown name probably means; "" if there is no such define."""
     defined = _DEFINED.findall(text.text)
     for name in _UNDECLARED.findall(log):
         tensor = _QUANTIZATION.match(name)
@@ -105,7 +105,7 @@ def _spelling_hint(log: str, text: ProgramText) -> str:
 
 
 def _pasting_hint(log: str, text: ProgramText) -> str:
-    """The define that `##` joins to something else; "" where it does not."""
+    """Returns a hint about a define that `##` joins to another token by mistake; "" if there is none."""
     found = _JOINED.search(log)
     place = _PLACE.match(found[0]) if found else None
     if found is None or place is None or "##" not in text.text:
@@ -126,7 +126,7 @@ def _pasting_hint(log: str, text: ProgramText) -> str:
 
 
 def _channels_hint(log: str, text: ProgramText) -> str:
-    """How to read channels' scales or zero points that the kernel takes for one number; "" where it does not."""
+    """Returns a hint if the kernel uses per-channel scales or zero points as a single number; otherwise ""."""
     arrays = {*_OF_CHANNELS.findall(text.text)}
     if not arrays or not _ARRAY_TYPE.search(log):
         return ""

@@ -217,7 +217,7 @@ class OpenClFunction:
         self._tasks.close()
 
     def _let_go(self) -> None:
-        """Forgets the memory that is attached."""
+        """Drops all references to attached memory."""
         self._attached.clear()
         self._sent = self._fetched = ()
         self._is_ready = False
@@ -258,7 +258,7 @@ class OpenClFunction:
         self._is_ready = True
 
     def _copied(self, slots: Sequence[Slot]) -> Sequence[tuple[str, BufferMemory]]:
-        """The memory of inputs or outputs that runs copy, by its name in spans."""
+        """Returns the memory of the inputs or outputs that each run copies, by the name in time spans."""
         found = [(f"{kind.value} {index}", self._attached[kind, index]) for kind, index in slots]
         return [(name, memory) for name, memory in found if memory.host is not None]
 
@@ -268,7 +268,7 @@ class OpenClFunction:
         transfers: dict[str, cl.Event],
         after: Sequence[cl.Event] = (),
     ) -> None:
-        """Enqueues a run behind some events; `events` gets one for each launch, `transfers` one for each copy."""
+        """Enqueues a run after some events; `events` gets an event for each launch, `transfers` for each copy."""
         queue = self._queue
         if self._tells_shapes and not self._tasks.is_staged:
             self._tasks.tell_shapes(queue)  # first, as it waits for the queue
@@ -285,7 +285,10 @@ class OpenClFunction:
             transfers[name] = memory.fetch(queue)
 
     def _run_measured(self) -> None:
-        """Runs the tasks, and tells who records or measures; a queue that nobody wants times of is given back."""
+        """Runs the tasks, and passes their times to recordings and stopwatch.
+
+        Creates a new queue if times are needed and the queue does not record them, or vice versa.
+        """
         stopwatch = self._stopwatch
         has_times = is_recording() or (stopwatch is not None and stopwatch.has_tasks)
         if has_times is not (self._times is not None):
@@ -326,9 +329,10 @@ class OpenClFunction:
         return ended
 
     def _failure(self, error: cl.Error, events: Collection[int] | None = None) -> LiteRtError:
-        """The error of a run, after which the next one can be good.
+        """Converts the OpenCL error of a run; the next run may succeed.
 
-        `events` has the tasks that could be enqueued: the next one failed, or, behind the last, the run.
+        `events` contains the tasks that were enqueued: the next task failed, or the run itself if all were
+        enqueued.
         """
         self._renew_queue()
         tasks = self._tasks.function.tasks
@@ -339,7 +343,7 @@ class OpenClFunction:
         return opencl_error(error, f"{self._where}, {kernels}")
 
     def _fail(self, error: cl.Error | LiteRtError, events: Collection[int]) -> NoReturn:
-        """Raises the error of a run that has launched some tasks: OpenCL's, or ours between two tasks."""
+        """Raises the error of a run in which some tasks were launched: an error of OpenCL or of this package."""
         if isinstance(error, cl.Error):
             raise self._failure(error, events) from error
         self._renew_queue()

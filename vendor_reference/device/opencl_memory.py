@@ -111,7 +111,7 @@ def _dequantize(numbers: Array, how: Dequantization, result: Array) -> Array:
 
 
 def _pack(numbers: Array, panel: int, memory: Array) -> None:
-    """`[K, N]`, where K may be several dimensions, as `[ceil(N / panel), K, panel]`; zeros lie behind column N."""
+    """Packs `[K, N]` as `[ceil(N / panel), K, panel]`, padded with zeros; K may be several dimensions."""
     rows = numbers.reshape(-1, numbers.shape[-1])
     packed = memory.reshape(-1, len(rows), panel)
     whole, rest = divmod(rows.shape[1], panel)

@@ -141,7 +141,7 @@ class ProgramBuilder:
         return built
 
     def _find(self, text: ProgramText) -> DeviceProgram | None:
-        """The program in this process or on disk."""
+        """Returns the program if it is cached in memory or on disk."""
         if program := self._programs.get(text):
             return program
         built = None if has_host() else self._cache.find(text)
@@ -160,7 +160,7 @@ class ProgramBuilder:
         return find_or_compile(self._library, self._info, texts)
 
     def _ask_host(self, texts: Sequence[ProgramText]) -> Iterator[CompiledProgram]:
-        """Programs that the host of this process finds or compiles."""
+        """Requests programs from the host process, which finds them in its cache or compiles them."""
         programs = [[text.name, text.text, text.options] for text in texts]
         for plain in ask_host(PROGRAMS, {"identity": list(self.identity), "programs": programs}):
             node = JsonNode(plain, "$", "the host's answer", Status.RUNTIME_FAILURE)

@@ -56,7 +56,7 @@ def _find_problem(device: cl.Device) -> str:
 
 
 def _run(device: cl.Device) -> list[float]:
-    """What a kernel computes that is built, saved, loaded again and run, as all programs are."""
+    """Builds, saves, reloads and runs a test kernel, like all programs; returns the kernel's results."""
     import pyopencl as cl
 
     from vendor_reference.device.compiler import PROBE, compile_text, load_binary

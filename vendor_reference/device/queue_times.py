@@ -126,7 +126,7 @@ class QueueTimes:
 
 
 def _look(queue: cl.CommandQueue) -> tuple[int, int]:
-    """How exact a look at the clocks is, and how far the device's is ahead of the host's, in nanoseconds."""
+    """Reads both clocks; returns the error, and by how much the device's clock is ahead, in nanoseconds."""
     before = perf_counter_ns()
     try:
         device_ns, _ = queue.device.device_and_host_timer()

@@ -178,10 +178,10 @@ class RunShapes:
 
 
 class _ShapesAhead:
-    """The shapes that follow from the inputs' alone, by formulas, at once; those of the last inputs are kept.
+    """Computes all shapes that depend on the input shapes alone, with one program; caches the latest results.
 
     Attributes:
-      indices: of these shapes.
+      indices: Indices of the shapes that this object computes.
     """
 
     def __init__(self, shapes: Sequence[ShapeValue], times: Sequence[int]) -> None:
@@ -202,7 +202,10 @@ class _ShapesAhead:
         self._find = lru_cache(_MOST_KEPT)(self._compute)
 
     def find(self, shapes: Callable[[int], Shape]) -> Mapping[int, Shape]:
-        """The shapes by their index; nothing where one cannot be, which whoever finds it alone says in words."""
+        """Returns the shapes by index.
+
+        Empty if a shape is invalid, since computing that shape alone reports the error.
+        """
         return self._find(tuple(map(shapes, self._inputs)))
 
     def _compute(self, inputs: tuple[Shape, ...]) -> Mapping[int, Shape]:

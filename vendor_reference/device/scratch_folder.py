@@ -56,7 +56,7 @@ def _remove(folder: str, owner: int) -> None:
 
 
 def _sweep(parent: str) -> None:
-    """Removes our folders whose lock nobody holds; young ones may not be locked yet."""
+    """Removes scratch folders that no process has locked, except new folders, which may not be locked yet."""
     with suppress(OSError):
         for entry in os.scandir(parent):
             is_old = time.time() - entry.stat(follow_symlinks=False).st_mtime > _YOUNG_S
@@ -65,7 +65,7 @@ def _sweep(parent: str) -> None:
 
 
 def _is_left(folder: str) -> bool:
-    """Whether a folder has our lock, and nobody holds it."""
+    """Returns whether a folder has a lock file that no process holds."""
     try:
         lock = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_NOFOLLOW)
     except OSError:

@@ -47,7 +47,7 @@ def compile_sizes(
 
 
 class _Writer:
-    """The lines of a function; equal operations are one."""
+    """Writes the lines of a Python function, in which equal operations are computed once."""
 
     def __init__(self, computed: Mapping[int, Sequence[Size]]) -> None:
         self.lines: list[str] = []
@@ -63,7 +63,10 @@ class _Writer:
                     self.lines.append(f"if not 0 <= {name} <= {MOST}: raise ValueError")
 
     def name(self, size: Size) -> str:
-        """What a size is called in the function, which computes it from then on."""
+        """Returns the name of a size's variable in the function.
+
+        Adds the lines that compute the size if necessary.
+        """
         if isinstance(size, int):
             return str(int(size))
         if size not in self._names:

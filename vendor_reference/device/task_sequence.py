@@ -211,7 +211,7 @@ class TaskSequence:
     def _find_shape_use(
         self, programs: ModulePrograms, runs: Mapping[int, Sequence[LayerTask]]
     ) -> None:
-        """Finds the shapes that launchers write, and those that they need first."""
+        """Finds the shapes that launches write, and the shapes that launches need first."""
         function = self.function
         self._written = {i: find_written(i, function.shapes) for i in self._launchers}
         self._needed = {
@@ -229,7 +229,7 @@ class TaskSequence:
             self._settle(index)
 
     def _settle(self, index: int) -> Launch | None:
-        """Finds the launch of a task for the shapes as they are; None where it has nothing to do."""
+        """Returns the launch of a task for the current shapes; None if there is nothing to launch."""
         launch = self._launchers[index].settle(self.shapes.__getitem__)
         if launch is not None:
             self.launches[index] = launch
@@ -261,7 +261,7 @@ class TaskSequence:
         self._read_shapes(queue, len(self.function.tasks))
 
     def _note_running(self, queue: cl.CommandQueue, index: int) -> None:
-        """Enqueues that the launch of a task runs next, where somebody asked for that."""
+        """Enqueues a write of the next launch's number, if a caller watches the tasks."""
         if self._running is None:
             return
         number = struct.pack("=I", self._numbers[index])
@@ -279,7 +279,7 @@ class TaskSequence:
         self._compute(queue, end - 1)
 
     def _compute(self, queue: cl.CommandQueue, task: int) -> None:
-        """Computes the shapes that are known once a task has ended, and puts into memory what kernels read."""
+        """Computes the shapes that are known after a task, and copies the shapes that kernels read to memory."""
         computed = self.shapes.compute(task)
         if task == BEFORE_ALL:
             shapes = enumerate(self.function.shapes)
@@ -299,7 +299,7 @@ class TaskSequence:
             )
 
     def _ask(self, shape: ShapeValue) -> Sequence[int]:
-        """What a CPU layer says of the shape of one of its outputs."""
+        """Returns the shape that a CPU layer's library computes for an output."""
         launcher = self._launchers[shape.index]
         assert isinstance(launcher, CpuLauncher)
         return launcher.ask_shape(shape.output, self.shapes.__getitem__)
@@ -325,6 +325,6 @@ def _launch(
 
 
 def _send(queue: cl.CommandQueue, place: cl.Buffer, numbers: Sequence[int]) -> None:
-    """Puts numbers into memory before what is enqueued next."""
+    """Enqueues a copy of numbers to memory."""
     data = struct.pack(f"={len(numbers)}I", *numbers)
     cl.enqueue_copy(queue, place, data, is_blocking=True)

@@ -110,7 +110,7 @@ _MOST_PANEL = 1024
 
 @dataclass(frozen=True, slots=True)
 class _StoredConstant:
-    """A `Constant` in the header, whose bytes lie behind it."""
+    """A `Constant` as the header describes it; the constant's bytes follow the header."""
 
     tensor_type: RankedTensorType
     offset: int
@@ -228,7 +228,7 @@ def _error(what: str, status: Status = Status.SERIALIZATION) -> LiteRtError:
 
 
 def _spool(parts: Sequence[Blob]) -> Blob:
-    """The parts in one file, gone when the last view of it is; those in files are copied by the kernel."""
+    """Writes the chunks to one temporary file, which exists until its last view is deleted."""
     from tempfile import gettempdir  # here: few modules are so large
 
     from litert.model.atomic_file import temporary_file
@@ -267,7 +267,7 @@ def _read_size(node: JsonNode, depth: int = 0) -> Size:
 
 
 def _read_words(node: JsonNode) -> Sequence[Size]:
-    """A command's: nearly all are numbers, and a network has thousands."""
+    """Reads the words of a command, with a fast path for numbers, since a network has thousands of words."""
     words = node.value
     if isinstance(words, list) and all(type(w) is int and 0 <= w <= MOST for w in words):
         return words

@@ -252,7 +252,7 @@ def _check_tensor(
 
 @dataclass(frozen=True, slots=True)
 class _WrittenConfig:
-    """A `TensorConfig` as it is written: the layout's parts stand beside the others."""
+    """A `TensorConfig` in its stored form, in which the fields of the layout are fields of the record."""
 
     element_type: ElementType
     order: tuple[int, ...]

@@ -177,7 +177,7 @@ def check_functions(node: JsonNode, executable: Executable, hint: str) -> None:
 
 
 def _check_name(node: JsonNode, function: Function, before: Sequence[Function], hint: str) -> None:
-    """Names are unique, except that a function for fp16 arithmetic has that of the one whose place it takes."""
+    """Checks that names are unique; only an fp16 function has the name of the function that it replaces."""
     same = [other for other in before if other.name == function.name]
     if not function.needs_fp16 and not same:
         return
@@ -215,7 +215,7 @@ class _FunctionChecks:
         }
 
     def check_tasks(self) -> None:
-        """Indices and places of arguments are there, and hold what lies in them."""
+        """Checks that all arguments of tasks exist, and that their memory is large enough."""
         for index, task in enumerate(self._function.tasks):
             if isinstance(task, CpuTask):
                 self._check_cpu_task(index, task)
@@ -225,7 +225,7 @@ class _FunctionChecks:
                 self._check_kernel_task(self._node.at("tasks", index), task)
 
     def check_shapes(self) -> None:
-        """Shapes lie in DDR, and are of what is there."""
+        """Checks that shapes lie in DDR, and that they refer to existing inputs and tasks."""
         function = self._function
         for index, shape in enumerate(function.shapes):
             node = self._node.at("shapes", index)
@@ -254,7 +254,7 @@ class _FunctionChecks:
                     )
 
     def check_dynamic_outputs(self) -> None:
-        """Outputs of dynamic shape are as large as their shapes can be, and others can hold these."""
+        """Checks that dynamic outputs are as large as their bounds, and that shape outputs can hold the shapes."""
         outputs, shapes = self._function.outputs, self._function.shapes
         for place, dynamic in enumerate(self._function.dynamic_outputs):
             node = self._node.at("dynamic_outputs", place)
@@ -276,7 +276,7 @@ class _FunctionChecks:
                 )
 
     def check_order(self) -> None:
-        """Each task knows what it needs when it starts."""
+        """Checks that all shapes that a task needs are known when the task starts."""
         function, shapes = self._function, self._function.shapes
         for task in function.tasks:
             if isinstance(task, CpuTask):
@@ -305,7 +305,7 @@ class _FunctionChecks:
                     raise self._node.error(what)
 
     def check_taps(self) -> None:
-        """Tensors that are shown have names of their own, and lie in memory that a task writes."""
+        """Checks that inner tensors have unique names, and lie in memory that a task can write."""
         function, names = self._function, set[str]()
         for index, tap in enumerate(function.taps):
             node, argument = self._node.at("taps", index), tap.argument
@@ -341,7 +341,7 @@ class _FunctionChecks:
         return ""
 
     def _check_kernel_task(self, node: JsonNode, task: KernelTask) -> None:
-        """A kernel has the memory that it was compiled for."""
+        """Checks that a kernel's arguments have the memory for which the kernel was compiled."""
         if not 0 <= task.program < len(self._programs):
             node.at("program").integer(0, len(self._programs) - 1)
         least = task.least_bytes or [0] * len(task.arguments)
@@ -426,7 +426,7 @@ class _FunctionChecks:
                 self._check_place(node, place, operand, tensor, size)
 
     def _place_size(self, node: JsonNode, argument: Argument) -> int:
-        """Bytes of the memory that a tensor lies in."""
+        """Returns the size of the memory that an argument refers to, in bytes."""
         kind = argument.kind
         if mistake := self._argument_mistake(argument):
             raise node.error(mistake)
@@ -438,7 +438,7 @@ class _FunctionChecks:
     def _check_place(
         node: JsonNode, place: CpuPlace, operand: CpuOperand, tensor: TensorConfig, size: int
     ) -> None:
-        """A tensor is all in its memory."""
+        """Checks that a tensor lies completely in its memory."""
         layout = tensor.layout
         assert layout is not None
         shape = operand.tensor_type.shape
@@ -454,7 +454,7 @@ class _FunctionChecks:
             )
 
     def _check_told_shapes(self, task: CpuTask) -> None:
-        """Memory that is there for the largest shapes is enough."""
+        """Checks that the memory of dynamic tensors is allocated for their bounds."""
         shapes, node = self._function.shapes, self._node
         for place, operand in zip(task.places, task.op.operands, strict=True):
             if place is None or operand is None or place.shape is None:
@@ -475,7 +475,7 @@ class _FunctionChecks:
                 )
 
     def _check_asked(self, index: int) -> None:
-        """A shape that a library says is of an output of its task, and comes behind those of the inputs."""
+        """Checks that a library's shape belongs to an output of its task, and follows the shapes of the inputs."""
         shape, node = self._function.shapes[index], self._node
         task = self._function.tasks[shape.index]
         if not isinstance(task, CpuTask) or shape.output >= len(task.outputs):
@@ -492,7 +492,7 @@ class _FunctionChecks:
                 )
 
     def _check_dimension(self, dimension: Dimension, num_known: int) -> None:
-        """A dimension is one of the first shapes, which are known."""
+        """Checks that a dimension belongs to one of the first `num_known` shapes."""
         shapes = self._function.shapes
         rank = len(shapes[dimension.shape].pattern) if dimension.shape < num_known else 0
         if dimension.index >= rank:

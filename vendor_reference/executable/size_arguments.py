@@ -128,14 +128,14 @@ def own_arguments(
 
 
 def _with_arguments(line: re.Match[str], names: Sequence[str]) -> str:
-    """A define with names in place of numbers."""
+    """Returns a define's line with argument names in place of numbers."""
     before = line["before"] or ""
     values = "".join(f"{name}," for name in names) if before else f"((int){names[0]})"
     return f"{line.string[: line.start('values')]}{values}{line['behind']}\n"
 
 
 def _with_parameters(text: str, names: Sequence[str]) -> str:
-    """A source whose kernels have further parameters."""
+    """Returns a source text in which the kernels have additional parameters."""
     if not names:
         return text
     more = "".join(f", const long {name}" for name in names)
@@ -150,14 +150,14 @@ def _with_parameters(text: str, names: Sequence[str]) -> str:
 
 
 def _end_of_directive(text: str, kernel: re.Match[str]) -> int:
-    """Where the directive ends that a keyword stands in; the text's end for one that stands in none."""
+    """Returns the end of the directive that contains a keyword; the end of the text if there is no directive."""
     line = text[text.rfind("\n", 0, kernel.start()) + 1 : kernel.start()]
     end = text.find("\n", kernel.end()) if line.lstrip().startswith("#") else -1
     return end if end >= 0 else len(text)
 
 
 def _find_parameters_end(text: str, start: int) -> int:
-    """Where the parameters end of the kernel whose keyword ends at `start`; -1 where no kernel follows."""
+    """Returns the end of a kernel's parameters, whose keyword ends at `start`; -1 if no kernel follows."""
     at, has_name = start, False
     while found := _WORD_OR_GROUP.match(text, at):
         at = found.end()
@@ -172,7 +172,7 @@ def _find_parameters_end(text: str, start: int) -> int:
 
 
 def _find_closing(text: str, at: int) -> int:
-    """Where the parenthesis closes that opens in front of `at`; -1 where it does not."""
+    """Returns the position of the parenthesis that closes the one before `at`; -1 if there is none."""
     depth = 1
     for found in _PARENTHESIS.finditer(text, at):
         depth += 1 if found[0] == "(" else -1

@@ -135,7 +135,7 @@ class _Expansion:
         return line_mark(number, name) if self._has_line_marks else ""
 
     def _include(self, path: str, including: str, directive: str) -> str:
-        """The header's text; the directive itself, where no header has that name."""
+        """Returns the text of the included header; the directive itself if there is no such header."""
         beside = posixpath.normpath(posixpath.join(posixpath.dirname(including), path))
         header = self._headers.get(beside) or self._headers.get(posixpath.normpath(path))
         if header is None:
@@ -146,7 +146,7 @@ class _Expansion:
 
 
 def _decode(data: memoryview, name: str) -> str:
-    """Bytes that are not UTF-8 can stand in comments, so they are no error here."""
+    """Decodes a source file; bytes that are not UTF-8 are not an error, since comments may contain them."""
     text = str(data, "utf-8-sig", "replace")
     if "\0" in text:
         raise LiteRtError(

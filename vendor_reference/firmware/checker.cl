@@ -1,6 +1,7 @@
-// Checks commands: one work item goes through all of them.
-//   sizes: of their places, in bytes, one command after another.
-//   wrong: 0 if all fit; else the number of the first that does not, from 1 on, and what its check returns.
+// Checks commands in a single work item.
+//   sizes: Sizes of the memory of all commands' `Place` fields, in bytes, one command after another.
+//   wrong: 0 if all commands are valid; otherwise the number of the first invalid command, from 1, and the value that
+//   its check returned.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(float8))) void check_commands(
     const __global uint* commands, const uint num_commands, const __global ulong* sizes,
     const __global uchar* constants, __global uint* wrong) {

@@ -1,26 +1,29 @@
-// How far commands reach: each is checked before it runs, so that it stays within its places whatever its fields are.
+// Checks of commands: before a command runs, its check ensures that it stays within its memory, whatever its fields
+// are.
 //
-// An instruction has a third function for that:
+// For this purpose, an instruction has a third function:
 //
 //   uint check_Relu(const Check* check, const __global Relu* c);
 //
-// It returns FITS, WRONG_FIELDS for fields that no run can have, or the number of a place that is too small, from 1 on.
+// The function returns FITS, WRONG_FIELDS for invalid fields, or the number (from 1) of a `Place` field whose memory
+// is too small.
 
 #define FITS 0
 #define WRONG_FIELDS 255
-// What no tensor's elements, and no dimension, come near: sums and products of a few of them have 64 and 31 bits.
+// Limits that no number of elements and no dimension reaches, so that sums and products of a few sizes do not overflow
+// 64 or 31 bits.
 #define MOST_ELEMENTS (1ul << 44)
 #define MOST_SIZE (1u << 28)
 
-// What a command is checked with.
-//   sizes: bytes of each of its places, in order; 0 of one that is nowhere.
-//   constants: the region of the constants.
+// Data with which a command is checked.
+//   sizes: Sizes of the memory of its `Place` fields in order, in bytes; 0 for a field without memory.
+//   constants: The region of the constants.
 typedef struct {
   const __global ulong* sizes;
   const __global uchar* constants;
 } Check;
 
-// The elements of a tensor that nested loops touch, from `low` to `high`.
+// The range of a tensor's elements that nested loops access, from `low` to `high`.
 typedef struct {
   long low, high;
   bool is_empty, is_endless;
@@ -31,7 +34,7 @@ Reach reach_of(const long first) {
   return reach;
 }
 
-// The same from each of `count` places on, which lie `stride` apart.
+// Extends the range by a loop of `count` rounds, whose elements lie `stride` apart.
 void reach_over(Reach* reach, const ulong count, const long stride) {
   const ulong size = abs(stride);
   if (!count) reach->is_empty = true;
@@ -44,7 +47,7 @@ void reach_loops(Reach* reach, const __global uint* sizes, const __global int* s
   for (uint loop = 0; loop < num_loops; ++loop) reach_over(reach, sizes[loop], strides[loop]);
 }
 
-// A product that does not overflow.
+// Returns a product without overflow.
 ulong count_of(const ulong a, const ulong b) { return b && a > MOST_ELEMENTS / b ? MOST_ELEMENTS : a * b; }
 
 ulong count_loops(const __global uint* sizes, const uint num_loops) {
@@ -59,16 +62,17 @@ bool is_inside(const Reach reach, const ulong size_bytes, const uint bytes) {
   return reach.is_empty || (!reach.is_endless && reach.low >= 0 && reach.high < (long)(size_bytes / bytes));
 }
 
-// Checks that elements of place `number` lie in it.
+// Checks that a range of elements lies in the memory of `Place` field `number`.
 #define CHECK_PLACE(number, reach, bytes) \
   if (!is_inside(reach, check->sizes[(number) - 1], bytes)) return number
-// Checks that so many results can be different elements of place `number`: a run does not take for ever.
+// Checks that the number of results does not exceed the number of elements of `Place` field `number`, so that a run
+// cannot take forever.
 #define CHECK_COUNT(number, count, bytes) \
   if ((count) > check->sizes[(number) - 1] / (bytes)) return number
 #define CHECK_FIELDS(condition) \
   if (!(condition)) return WRONG_FIELDS
 
-// Images [batches, height, width, channels], whose channels lie in a row.
+// Checks images [batches, height, width, channels] with contiguous channels.
 Reach reach_image(const ulong first, const uint batches, const uint batch, const uint height, const uint row,
                   const uint width, const uint pixel, const ulong channels) {
   Reach reach = reach_of(first);
@@ -83,7 +87,8 @@ ulong count_image(const uint batches, const uint height, const uint width, const
   return count_of(count_of(batches, channels), count_of(height, width));
 }
 
-// Whether windows along one dimension can be counted: `taps` of them `dilation` apart, for results `stride` apart.
+// Returns whether the positions of windows along one dimension do not overflow: each window has `taps` elements
+// `dilation` apart, and windows lie `stride` apart.
 bool is_window(const uint input, const uint result, const uint taps, const uint stride, const uint dilation,
                const ulong before) {
   const ulong reach = count_of(result, stride) + count_of(taps, dilation);

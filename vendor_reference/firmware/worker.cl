@@ -1,13 +1,16 @@
-// The persistent kernel: each work group is a worker, and all of them go through the same commands.
+// The persistent kernel: each work group is a worker, and all workers go through the same commands.
 //
-// A command's units are in parts, the same share of them for each command. A worker claims units of its own part, then
-// helps with the others: so it mostly reads what it has written itself, which its core has in its cache. When all units
-// are claimed, it waits for those that other workers have claimed. So it only waits for workers that run: also where
-// work groups run one after another, all of them end.
-// `begin` is the first word of the first command. `counters` has FAULT_WORDS of `report_index`, then for each command
-// the units claimed of each part and those done, and one number more, the workers that have left; all lie LINE words
-// apart, since cores that write to one line of their caches wait for each other. The numbers are 0 between runs.
-// The hint keeps Intel's driver from trying to join work items to vectors: a build takes a third of the time.
+// The units of a command are divided into parts; a part has the same share of the units of each command. A worker
+// first claims units of its own part, and then helps with the other parts. Thus a worker mostly reads data that it has
+// written itself, which are in the cache of its core. When all units are claimed, the worker waits for the units that
+// other workers have claimed. Workers therefore wait only for workers that are running, and the kernel also ends if
+// work groups run one after another.
+// `begin` is the index of the first command's first word. `counters` begins with FAULT_WORDS for `report_index`. For
+// each command follow the number of claimed units of each part and the number of finished units. The last counter is
+// the number of workers that have finished. Counters lie LINE words apart, since cores that write to the same cache
+// line slow each other down. All counters are 0 between runs.
+// The vec_type_hint keeps Intel's driver from trying to vectorize over work items, which makes a build three times as
+// fast.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(float8))) void run_commands(
     const __global uint* commands, const uint begin, const uint num_commands,
     volatile __global Counter* counters, REGION_ARGUMENTS) {

@@ -101,7 +101,7 @@ def test_pocls_log_becomes_its_messages() -> None:
             "float16 x = vload16(0, y);",
             "The kernel uses float16, and some vectors of 64 bytes or more",
         ),
-        ("pocl", "ulong8 x;", "The kernel has ulong8,"),
+        ("pocl", "ulong8 x;", "The kernel uses ulong8,"),
         ("pocl", "char16 x; float8 y; float float16s; // float16", ""),
         ("intel", "float16 x;", ""),
     ],

@@ -1,13 +1,16 @@
-// Convolutions as products: a row is what a pixel of the result sees of the input, and is read where it lies.
+// Convolutions as matrix products: a row contains the part of the input that a pixel of the result depends on, and is
+// read in place.
 
 // result = activation(bias + convolution of input with weights), for images [batches, height, width, channels].
-//   input, result, residual: their first floats are `..._first` behind the places; strides are in floats.
-//   depth, columns: channels of a group, of the input and of the result.
-//   weights: panels of all groups' columns, with kernel_height * kernel_width * depth rows.
-//   top, left: rows and columns of zeros around the input; of a transposed one, those of the result that are left out.
-//   transposed: whether each pixel of the input is spread over the result, and strides are those of the result.
-//   slopes: of the columns, for PRELU.
-//   residual_mode: see NO_RESIDUAL.
+//   input, result, residual: The first float of each lies `..._first` floats after its `Place`; strides are in floats.
+//   depth, columns: Number of channels of a group, in the input and in the result.
+//   weights: Panels of the columns of all groups, with kernel_height * kernel_width * depth rows.
+//   top, left: Number of rows and columns of zeros around the input; for a transposed convolution, of rows and columns
+//   that are omitted from the result.
+//   transposed: Whether the convolution is transposed: each pixel of the input contributes to several pixels of the
+//   result, and strides are those of the result.
+//   slopes: Slope of each column, for PRELU.
+//   residual_mode: How the residual is added, see NO_RESIDUAL.
 typedef struct {
   Place input, weights, bias, slopes, residual, result;
   uint batches, groups, depth, columns;

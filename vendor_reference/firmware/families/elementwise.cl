@@ -1,8 +1,9 @@
-// Element by element: a program of steps over operands that are repeated to the result's shape.
+// Element-wise computation: a program of steps over operands that are broadcast to the result's shape.
 //
-// It runs on chunks of elements, which stay in the first cache: one switch for a step of a chunk, and vectors inside.
-// Steps read and write registers. A register has a chunk's elements in scratch, or is where they lie in a row in a
-// tensor; elements that are all the same are WIDTH of them.
+// The program runs on chunks of elements that fit into the first-level cache, so that a step needs only one switch per
+// chunk, and computes vectors inside. Steps read and write registers. A register contains the elements of a chunk,
+// either in scratch memory or in place in a tensor with contiguous elements. A register whose elements are all equal
+// contains only WIDTH of them.
 
 #define OPERANDS 8
 #define CHUNK 512

@@ -1,9 +1,9 @@
-// Elements as they are, from places to others: an element is a word of 1, 2, 4, 8 or 16 bytes.
+// Copies of elements without conversion; an element is a word of 1, 2, 4, 8 or 16 bytes.
 
 // Nested loops over some views, the outermost first: the strides of a view are elements, LOOPS of them.
 #define VIEWS 3
 
-// A walk over the first of some loops: where each view is.
+// Iteration over the outer loops; holds the current position of each view.
 typedef struct Walk {
   uint index[LOOPS];
   long at[VIEWS];
@@ -146,8 +146,8 @@ void turn_tile(const __global uchar* from, const long from_step, __global uchar*
     move_row(from + row * bytes, from_step, to + row * to_step * bytes, 1, columns, bytes);
 }
 
-// Each element of `result` is one of `input`; without an input it is `value`.
-//   bytes: of an element.
+// Each element of `result` is copied from `input`; without an input, each element is `value`.
+//   bytes: Size of an element.
 //   offsets: elements to the first of input and result.
 //   sizes: of loops, the outermost first.
 //   strides: elements from one round to the next, of the input in each loop, then of the result. Where the innermost
@@ -238,7 +238,7 @@ void run_Move(const Core* core, const __global Move* c, const uint unit) {
   }
 }
 
-// result = input at an index that a tensor has, along one dimension; an index that is not there ends the run.
+// result = input at indices from a tensor, along one dimension; an index out of range ends the run with an error.
 //   bytes, index_bytes: of an element, and of an index.
 //   axis_size, axis_stride: of the input's dimension.
 //   offsets, strides: as those of a Move, for the input beside that dimension, the indices, and the result.

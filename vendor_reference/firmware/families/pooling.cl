@@ -1,8 +1,8 @@
 // Windows of pixels, each channel by itself.
 
-// result[n, y, x, c] = activate(the mean, or the greatest, of the input in the window at y * stride_height - top,
-// x * stride_width - left, of what of it is inside the input). The greatest leaves out what is no number.
-// Tensors begin `..._first` behind their places; their strides are in floats, too.
+// result[n, y, x, c] = activate(mean or maximum of the input in the window that starts at y * stride_height - top, x *
+// stride_width - left). Only the part of the window inside the input counts. The maximum ignores NaN.
+// Tensors begin `..._first` floats after their `Place`; strides are in floats, too.
 typedef struct {
   Place input, result;
   uint batches, input_height, input_width, result_height, result_width, channels;
@@ -39,7 +39,7 @@ struct PoolWindow {
 
 #define POOL_CHANNELS (4 * WIDTH)
 
-// The mean sums rows first: then its error does not grow with the window. `count` is a constant.
+// The mean sums each row first, so that its error does not grow with the window. `count` is a compile-time constant.
 INLINE void pool_vectors(const __global Pool* p, const __global float* input, const size_t height, const size_t width,
                          __global float* y, const uint count) {
   Vector all[4], row[4];

@@ -1,8 +1,8 @@
-// Products of matrices, of which the right ones lie in panels.
+// Products of matrices; the right matrices lie in panels.
 
 // result = activation(bias + left * right), for each of `batches`.
-//   left: rows of `depth` floats that lie behind each other.
-//   right: panels of `panel_depth` rows; those of a batch begin `right_batch` floats behind the others.
+//   left: Contiguous rows of `depth` floats.
+//   right: Panels of `panel_depth` rows; the panels of consecutive batches lie `right_batch` floats apart.
 //   ..._batch: floats from one batch to the next, in each of three dimensions.
 typedef struct {
   Place left, right, bias, result;
@@ -77,7 +77,7 @@ void run_Product(const Core* core, const __global Product* c, const uint unit) {
   multiply_run(&run, &m, &finish);
 }
 
-// Lays matrices, [rows, columns] with any strides, in panels of `panel` columns, dense and padded with zeros.
+// Packs matrices [rows, columns] with any strides into panels of `panel` columns, dense and padded with zeros.
 typedef struct {
   Place input, result;
   uint rows, columns, panel;
