@@ -212,14 +212,14 @@ CALL = "func.call @{}(%0) : (tensor<4xf32>) -> tensor<4xf32>"
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (CALL.format("f"), "a call of 'f', which is not a layer's function"),
+        (CALL.format("f"), "the call of 'f' does not call the function of a layer"),
         (
             "shape.shape_of %0 : tensor<4xf32> -> !shape.shape",
             "shape.shape_of cannot be lowered to IERT",
         ),
         ("IE.Copy(%u) : tensor<?xf32> -> tensor<?xf32>", "only at run time: tensor<?xf32>"),
         (CALL.format("g"), "function 'g' is called, but has no VPUIP.kernel"),
-        (CALL.format("h"), "global size [0]: no work item"),
+        (CALL.format("h"), "the global size is [0], so that no work item"),
         (CALL.format("t"), "VPUIP.task of function 't' is \"GPU\""),
     ],
 )

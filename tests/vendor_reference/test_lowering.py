@@ -284,7 +284,7 @@ def test_more_local_memory_than_cmx_is_refused() -> None:
     with pytest.raises(LiteRtError) as error:
         bound(LocalArgument(F32, "400000"), LocalArgument(F32, "400000"))
     assert error.value.status is Status.UNSUPPORTED
-    assert "3200000 bytes of local memory, but EMU8 has 2097152 of CMX" in error.value.what
+    assert "the kernel needs 3200000 bytes of local memory, but EMU8 has 2097152 bytes of CMX" in error.value.what
 
 
 def test_more_between_tasks_than_ddr_is_refused() -> None:
@@ -319,7 +319,7 @@ def test_a_local_size_that_does_not_divide_is_refused() -> None:
 def test_work_sizes_that_leave_the_output_unwritten_are_refused() -> None:
     with pytest.raises(LiteRtError) as error:
         lower([one_op((4, 2))], layer(global_size=("F", "X-1")))
-    assert "global size [2, 0]: no work item" in error.value.what
+    assert "the global size is [2, 0], so that no work item" in error.value.what
     assert error.value.hint == "B, F, Y, X of output 0 are 4, 2, 1, 1."
 
 

@@ -145,5 +145,5 @@ def test_a_description_has_the_defines_it_asks_for() -> None:
 def test_options_that_are_a_c_struct_are_noted() -> None:
     text, notes = prelude(b"\1\0\0\0\2\0\0\0")
     assert "PARAM_" not in text
-    assert "its 8 bytes of options are not a FlexBuffer map" in notes[0] and "'field'" in notes[0]
+    assert "the 8 bytes of options are not a FlexBuffer map" in notes[0] and "'field'" in notes[0]
     assert not prelude({})[1] and not prelude(b"")[1]

@@ -256,7 +256,7 @@ def _check_tasks(edited: EditedIr, function: FuncOp) -> None:
         if not isinstance(op, TaskOp):
             continue
         if isinstance(op, OclOp) and op.callee is not None and not op.numbers(GLOBAL_SIZE):
-            hint = f"Give the number of its work items: {GLOBAL_SIZE} = array<i64: 96>."
+            hint = f"Give the task its number of work items: {GLOBAL_SIZE} = array<i64: 96>."
             raise edited.error(op, f"{op.name} without {GLOBAL_SIZE}", hint)
         for value in (roots.get(v, v) for v in op.inputs):
             is_buffer = isinstance(value.owner, (AllocOp, DeclareBufferOp))

@@ -78,7 +78,7 @@ def _plan_groups(groups: tuple[LiveRange, ...]) -> MemoryPlan:
 
 
 def merge_in_place(buffers: Sequence[LiveRange]) -> tuple[list[LiveRange], list[int]]:
-    """Merges buffers that can share memory, if sharing makes no plan larger.
+    """Merges buffers that can share memory, unless sharing could make the plan larger.
 
     Returns:
       The merged ranges with aligned sizes, and the index of the merged range of each buffer.

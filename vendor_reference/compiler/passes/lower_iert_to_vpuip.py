@@ -220,7 +220,7 @@ class _TaskLowering:
             if function is None or not function.is_declaration:
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    (f"a call of '{symbol}', which is not a layer's function"),
+                    (f"the call of '{symbol}' does not call the function of a layer"),
                 )
             spec = function_spec(function)
             written = read_ports(function.attributes, DYNAMIC_OUTPUTS, 0)
