@@ -2,8 +2,8 @@
 
 `include/litert_npu/*.h` declares the structs, tables and functions that vendor libraries and hosts share; comments
 in the headers are the contract. From the headers, other modules make the cffi definitions
-(`litert.abi.definitions_generator`), the reference of all functions, and the rule texts in reports of `vendor
-check`.
+(`litert.abi.definitions_generator`), the page `docs/vendor_contract.md`, and the texts of rules in reports of
+`vendor check`.
 """
 
 from __future__ import annotations

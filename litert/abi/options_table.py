@@ -65,7 +65,7 @@ class OptionsTable:
         return self._handles.put(HostOptions(self._handles.put(HostOpaqueOptions(texts, compiler))))
 
     def drop_options(self, handle: int) -> None:
-        """Releases a `LiteRtOptions` and everything that belongs to it."""
+        """Releases a `LiteRtOptions`, its payloads and their handles."""
         options = self._handles.get(handle, HostOptions)
         opaque = self._handles.get(options.opaque, HostOpaqueOptions)
         for each in (handle, options.opaque, opaque.compiler):

@@ -83,7 +83,7 @@ def quantization_from_c(
 
     Args:
       kind: Kind of the quantization.
-      source: C struct for this kind of quantization, such as a `LiteRtQuantizationPerTensor`.
+      source: C struct with the quantization, such as a `LiteRtQuantizationPerTensor`, which must match `kind`.
       tensor_of: Function that returns the host's tensor for a `LiteRtTensor`.
     """
     if kind is QuantizationKind.PER_TENSOR:

@@ -122,7 +122,7 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
         place = layer.subjects[1].place
         notes.append(
             f"the layer also implements {others} different ops of the model: --op={place} runs the "
-            "next one",
+            "next of these ops",
         )
     found = LayerRun(subject.title, running.entry, comparisons, problems, notes, speed)
     yield answer(

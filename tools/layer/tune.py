@@ -148,7 +148,7 @@ class Tuning:
 
         with temporary_folder() as folder:
             self._request["expected"] = os.path.join(folder, "outputs.npz")
-            tell("run as it is", 0, 0)
+            tell("run with the present size", 0, 0)
             started = self._call("begin", {})
             self.op_name, start = started.text, started.values
             self._request["measured"] = start["measured"]
@@ -262,7 +262,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 COMMAND = Command(
     "FILE\nMeasures a kernel with different local sizes, each in its own process, and then the "
     "best sizes in turn. If a size is clearly better than the present size, the command writes "
-    "the better size into the layer's description (.json, .xml) and keeps the other text. For a "
+    "the better size into the layer's description (.json, .xml) and keeps all other text. For a "
     ".cl file, the command writes a .json description beside it.",
     (
         *LAYER_FLAGS,

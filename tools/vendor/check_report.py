@@ -31,7 +31,7 @@ NOT_CHECKABLE = {
 """Rules without a check of their own, with the reasons."""
 
 _WORK = {"compile.ok": "nothing was compiled", "dispatch.runs": "nothing was run"}
-"""Phrases about what was not done if a rule is unchecked, for the rules that most other rules depend on."""
+"""Phrases for the report if a rule was not checked, for each rule that most other rules depend on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class CheckedLibrary:
 
 @dataclass(frozen=True, slots=True)
 class RuleFinding:
-    """The result of one check of a rule.
+    """The result of a single check, which tests one rule.
 
     Attributes:
       rule: Name of the rule.
