@@ -123,16 +123,16 @@ WRONG: dict[str, tuple[Any, str | None, Status, str]] = {
         {"x": "text", "y": Y},
         None,
         Status.INVALID_ARGUMENT,
-        "cannot make an array of float32",
+        "cannot make an array of type float32",
     ),
     "None": ({"x": None, "y": Y}, None, Status.INVALID_ARGUMENT, r"the shape is \[\]"),
     "an array without a name": (
         X,
         None,
         Status.INVALID_ARGUMENT,
-        r"ndarray is not a mapping.*x, y",
+        r"ndarray, which is not a mapping.*x, y",
     ),
-    "a list of arrays": ([X, Y], None, Status.INVALID_ARGUMENT, r"list is not a mapping.*x, y"),
+    "a list of arrays": ([X, Y], None, Status.INVALID_ARGUMENT, r"list, which is not a mapping.*x, y"),
     "no such signature": ({}, "none", Status.NOT_FOUND, "no signature 'none', only minus, square"),
 }
 
