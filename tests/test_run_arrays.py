@@ -132,7 +132,12 @@ WRONG: dict[str, tuple[Any, str | None, Status, str]] = {
         Status.INVALID_ARGUMENT,
         r"ndarray, which is not a mapping.*x, y",
     ),
-    "a list of arrays": ([X, Y], None, Status.INVALID_ARGUMENT, r"list, which is not a mapping.*x, y"),
+    "a list of arrays": (
+        [X, Y],
+        None,
+        Status.INVALID_ARGUMENT,
+        r"list, which is not a mapping.*x, y",
+    ),
     "no such signature": ({}, "none", Status.NOT_FOUND, "no signature 'none', only minus, square"),
 }
 

@@ -87,7 +87,9 @@ def test_code_that_is_not_allowed_says_how_to_allow_it(device: Any) -> None:
 def test_code_for_other_devices_says_for_which(device: Any) -> None:
     made = doubling()
     layer = _pack(device, made, with_source=False, identity=["another", "device"])
-    with pytest.raises(LiteRtError, match=r"no machine code for the device.*machine code for another device"):
+    with pytest.raises(
+        LiteRtError, match=r"no machine code for the device.*machine code for another device"
+    ):
         Runner(device, made, layer, allow_native=True)
 
 

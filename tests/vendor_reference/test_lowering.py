@@ -284,7 +284,10 @@ def test_more_local_memory_than_cmx_is_refused() -> None:
     with pytest.raises(LiteRtError) as error:
         bound(LocalArgument(F32, "400000"), LocalArgument(F32, "400000"))
     assert error.value.status is Status.UNSUPPORTED
-    assert "the kernel needs 3200000 bytes of local memory, but EMU8 has 2097152 bytes of CMX" in error.value.what
+    assert (
+        "the kernel needs 3200000 bytes of local memory, but EMU8 has 2097152 bytes of CMX"
+        in error.value.what
+    )
 
 
 def test_more_between_tasks_than_ddr_is_refused() -> None:
