@@ -177,7 +177,7 @@ class TensorBuffer:
         self._buffer = None
 
     def lend_input(self) -> HostBuffer:
-        """Waits for the run that writes the buffer, and returns the memory for a run to read.
+        """Waits for the run that writes the buffer, then returns the memory, which another run can read.
 
         Raises:
           ValueError: If the buffer is destroyed, as in stock LiteRT.
@@ -188,7 +188,9 @@ class TensorBuffer:
         return self._not_destroyed()
 
     def lend_output(self) -> HostBuffer:
-        """Waits for the run that writes the buffer, failed or not, and returns the memory for another run to use.
+        """Returns the memory for another run, after the end of the run that writes the buffer.
+
+        A failure of the run that writes the buffer is ignored.
 
         Raises:
           ValueError: If the buffer is destroyed, as in stock LiteRT.

@@ -121,7 +121,7 @@ def _value_cases(programs: Mapping[str, CommandWords]) -> Iterator[str]:
 
 
 def _value(flag: Flag, word: str) -> str:
-    """Returns the assignments that describe the value of a flag; "" for a file name behind a long flag."""
+    """Returns the assignments that describe the value of a flag; "" for a file name after a long flag."""
     if flag.choices:
         return f"kind=choice choices='{' '.join(flag.choices)}'"
     is_long = word.startswith("--")

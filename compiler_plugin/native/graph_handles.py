@@ -133,6 +133,6 @@ class GraphHandles:
 
 
 def present_inputs(op: Op) -> Sequence[Tensor]:
-    """Returns the inputs of an op without omitted optional inputs."""
+    """Returns the inputs that an op has; optional inputs that are absent are skipped."""
     inputs = op.inputs
     return [t for t in inputs if t is not None] if None in inputs else inputs  # type: ignore[return-value]

@@ -2,8 +2,8 @@
 
 Extensions need no registration: the loader finds the classes in a file that derive from `Transformation`, `Op` or
 `Extractor`. Files and classes whose names begin with `_` are helpers, and not extensions. Each extension folder is
-a Python package: `from ..ops.my_op import MyOp` works in `front/my_replacement.py`. The built-in transformations
-are loaded in the same way.
+a Python package, so that `front/my_replacement.py` can contain `from ..ops.my_op import MyOp`. The built-in
+transformations are loaded in the same way.
 """
 
 from __future__ import annotations

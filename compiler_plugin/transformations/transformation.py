@@ -41,8 +41,8 @@ class Transformation(ABC):
       phase: Only phase in which the transformation may run; None for any phase.
       anchor: "start" or "finish" for a class that only marks the beginning or the end of its phase, for
         `run_before` and `run_after` of other classes.
-      graph_condition: List of functions of the graph; the transformation runs on a graph only if all functions
-        return true.
+      graph_condition: List of functions that take the graph; the transformation runs on a graph only if all
+        functions return true.
       force_shape_inference: Whether all shapes are inferred again after the transformation; by default, only
         shapes that depend on its edits.
       force_clean_up: Whether ops without readers are removed directly after the transformation.

@@ -42,7 +42,7 @@ class CompareOptions:
         without a tap.
       apply: Options for compiling the model.
       load: Options for loading the compiled model.
-      environment: Environment with the folders of dispatch tables.
+      environment: Environment; its options name the folders to search for dispatch tables.
     """
 
     reference: ReferenceOptions = field(default_factory=ReferenceOptions)

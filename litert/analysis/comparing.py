@@ -1,4 +1,4 @@
-"""Compares a model on the NPU with stock LiteRT's plain kernels, tensor by tensor and op by op.
+"""Compares a model on the NPU with stock LiteRT's reference kernels, tensor by tensor and op by op.
 
 The model is compiled unchanged, and also with its intermediate tensors as additional outputs, so that any vendor
 returns these tensors. An op is to blame for the error that it adds: stock LiteRT's kernels compute each op from

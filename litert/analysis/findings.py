@@ -232,7 +232,7 @@ class Findings:
         return self._found.setdefault(shown.place, _Found(shown))
 
     def _compared(self, shown: ShownTensor) -> _Found:
-        """Returns the findings about a tensor, which another way of running the model may have left out."""
+        """Returns the findings about a tensor; another way of running the model may omit the tensor."""
         self.not_compared.pop(self._source.tensor(shown.place).name, None)
         return self._of(shown)
 

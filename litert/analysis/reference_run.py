@@ -1,6 +1,6 @@
 """Computes tensors of a model with stock LiteRT's kernels, from the graph's inputs or from known tensors.
 
-If stock LiteRT's plain kernels do not support an op, the user's function or XNNPACK computes the op. If an op
+If stock LiteRT's reference kernels do not support an op, the user's function or XNNPACK computes the op. If an op
 cannot be computed at all, its results are taken from the compared run, so that later ops still have a reference.
 """
 
@@ -51,7 +51,7 @@ class ReferenceRun:
 
     Attributes:
       left_out: Ops that cannot be computed, by place, with the reason.
-      by_others: Ops that are not computed by stock LiteRT's plain kernels, by place, with the name of the code
+      by_others: Ops that are not computed by stock LiteRT's reference kernels, by place, with the name of the code
         that computes them.
     """
 
@@ -86,7 +86,7 @@ class ReferenceRun:
             elif has_state(op):
                 self._leave_out(place, "the op's result depends on more than its inputs")
             elif options.kernels != XNNPACK and _is_for_xnnpack_alone(op):
-                self._replace(place, "the op's plain kernel does not support scales per block")
+                self._replace(place, "the op's reference kernel does not support scales per block")
         while True:
             try:
                 self._part = self._load()
@@ -279,7 +279,7 @@ def constant_value(source: SourceGraph, tensor: Tensor) -> Array:
 
 
 def _is_for_xnnpack_alone(op: Op) -> bool:
-    """Whether stock LiteRT's plain kernel mistakes scales per block for scales per channel, out of bounds."""
+    """Whether stock LiteRT's reference kernel mistakes scales per block for scales per channel, out of bounds."""
     quantizations = [tensor.quantization for tensor in op.inputs if tensor is not None]
     has_blocks = any(q is not None and q.blockwise is not None for q in quantizations)
     return has_blocks and op.name not in _READ_BLOCKS

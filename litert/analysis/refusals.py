@@ -19,7 +19,7 @@ _MOST_ESTIMATED = 30
 
 
 class RefusalKey(NamedTuple):
-    """Key by which ops are counted together: the name of the op or composite, the types, and the reason."""
+    """Key for grouping ops in counts: the name of the op or composite, the types, and the reason."""
 
     name: str
     types: str

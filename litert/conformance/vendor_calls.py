@@ -17,7 +17,7 @@ from litert.host.python_library.bootstrap import find_vendor
 
 
 class CallTrace:
-    """A small file with the current function and model, which shows what a process did when it crashed.
+    """A small file with the current function and model, which shows what a process was doing when it crashed.
 
     Between calls, the name of the function is empty.
     """

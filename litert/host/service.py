@@ -166,7 +166,7 @@ class Service:
             return self._guarded(lambda: read(self._ask(call, argument, timeout_s)))
 
     def ring(self, call: str, number: int, timeout_s: float) -> None:
-        """Rings the child: makes a call with a number as the only argument and without a reply.
+        """Calls the child with a number as the only argument; the child sends no reply message.
 
         Raises the same errors as `ask`.
 

@@ -178,7 +178,7 @@ def _values(options: Options) -> Iterator[str]:
 def _paths(value: str) -> Iterator[str]:
     """Returns the parts of a value that may be paths.
 
-    The whole value, the text behind an op's name, and the entries of a list.
+    The whole value, the text after an op's name, and the entries of a list.
     """
     yield value
     yield value.partition(",")[2]

@@ -21,7 +21,7 @@ CPU_OVERREAD = 16
 
 
 class _PaddedMemory:
-    """Memory with CPU_OVERREAD bytes behind the buffer that owns it."""
+    """Memory that is followed by CPU_OVERREAD bytes of the buffer that owns both."""
 
     def __init__(self, memory: object) -> None:
         self.memory = memory

@@ -199,7 +199,7 @@ class PlannedSubgraph:
                 kernel.pending = None
 
     def _find_untold(self, nodes: Sequence[NodeView]) -> Iterator[int]:
-        """Returns the tensors whose shapes only a run knows.
+        """Returns the tensors with shapes that are known only after a run.
 
         From the first such tensor on, the interpreter plans no op.
         """
@@ -212,7 +212,7 @@ class PlannedSubgraph:
                     yield tensor
 
     def _pattern(self, tensor: int) -> tuple[int, ...]:
-        """Returns the shape of a tensor that only a run knows, with -1 for open dimensions."""
+        """Returns the shape of a tensor that is known only after a run, with -1 for unknown dimensions."""
         signature = self.tensors.shape_signature(tensor)
         return signature if -1 in signature else (-1,) * len(signature)
 

@@ -183,7 +183,7 @@ def _join(takers: Sequence[tuple[int, int]]) -> list[OperatorGroup]:
 
 
 def _close_gaps(ops: Sequence[str], groups: Sequence[OperatorGroup]) -> list[OperatorGroup]:
-    """Adds ops without an operator to the group before or behind them.
+    """Adds ops without an operator to the group before or after them.
 
     Ops that no other op reads form one group.
     """

@@ -103,7 +103,9 @@ LAYER_FLAGS = (
     Flag(
         "asset_root",
         "",
-        ("Folder that must contain all files that FILE names. By default, the folder of FILE."),
+        (
+            "Folder that must contain every file that is mentioned in FILE. By default, the folder of FILE."
+        ),
     ),
     Flag("allow_native_assets", False, "Allow machine code in FILE to run."),
     Flag(

@@ -233,7 +233,7 @@ class _KernelReader:
 
 
 def _inside(tokens: Sequence[Token], index: int) -> tuple[Sequence[Token], int]:
-    """Returns the tokens inside the bracket at `index`, and the position behind the closing bracket."""
+    """Returns the tokens inside the bracket at `index`, and the position after the closing bracket."""
     end = find_closing(tokens, index)
     return tokens[index + 1 : end], end + 1
 

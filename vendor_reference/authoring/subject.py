@@ -91,8 +91,8 @@ def choose_op_name(
     """Returns the name of the op that an asset is for.
 
     If the user has chosen an op, its name is returned. Without a choice, the name of the asset's file is used if
-    the model has such an op, then the only layer name in the asset that is the name of an op in the model. As the
-    last possibility, the model's only custom op is used.
+    the model has such an op, then the only layer name in the asset that is the name of an op in the model. If
+    neither identifies the op, and the model has only one custom op, that op is used.
 
     Args:
       choice: Choice of ops by the user.

@@ -148,7 +148,7 @@ def read_call(op: CallOp, function: FuncOp) -> CalledLayer:
 
 
 def _split_shapes(values: Sequence[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
-    """Separates tensors from the shapes behind them."""
+    """Separates tensors from the shapes that follow them."""
     tensors = [value for value in values if isinstance(value.type, TensorType)]
     return tensors, [value for value in values if isinstance(value.type, ShapeType)]
 

@@ -134,7 +134,7 @@ def _misfit(op: Op, rule: OutputShape, index: int) -> str:
 
 
 def _sizes(index: int, tensor: Tensor | None) -> Sequence[Size] | None:
-    """Returns an input's sizes from the model, and names for the sizes that a run tells."""
+    """Returns an input's sizes from the model, and names for the sizes that are known only at run time."""
     if tensor is None:
         return None
     return [Dimension(index, d) if n < 0 else n for d, n in enumerate(tensor.type.shape)]

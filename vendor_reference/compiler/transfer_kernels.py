@@ -21,7 +21,10 @@ def transfer_kernel(title: str, source: IrType, target: IrType) -> KernelSpec:
 
 
 def dynamic_transfer_kernel(title: str, source: IrType, target: IrType) -> KernelSpec:
-    """Returns the kernel that copies a tensor of run-time shape; both types have the largest shape."""
+    """Returns the kernel that copies a tensor with a shape known only at run time.
+
+    The types of source and target have the largest possible shape.
+    """
     bound = shape_of(source)
     sizes = input_sizes(0, [-1] * len(bound))
     source_tensor, target_tensor = (

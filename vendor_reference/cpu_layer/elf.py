@@ -60,7 +60,7 @@ def check_shared_object(data: memoryview, where: str) -> None:
 
 
 def _is_cut(data: memoryview) -> bool:
-    """Returns whether segments lie behind the end of the file, which crashes loaders."""
+    """Returns whether segments lie after the end of the file, which crashes loaders."""
     order = "<" if data[5] == 1 else ">"
     header, segment = (_HEADER_64, _SEGMENT_64) if data[4] == 2 else (_HEADER_32, _SEGMENT_32)
     try:

@@ -122,7 +122,7 @@ class OpenClFunction:
         self._is_ready = self._is_kept = False
 
     def find_output_shape(self, index: int) -> Sequence[int] | None:
-        """Returns the current shape of dynamic output `index`; None if only a run finds the shape."""
+        """Returns the current shape of dynamic output `index`; None if the shape is known only after a run."""
         outputs = self._tasks.function.dynamic_outputs
         shape = next(output.shape for output in outputs if output.output == index)
         return self._tasks.shapes.find_ahead(shape)

@@ -129,7 +129,7 @@ def normal_axes(axes: Sequence[int] | None, rank: int) -> list[int] | None:
 
 @cache
 def layout_rules() -> Mapping[str, LayoutRule]:
-    """Returns the rules by builtin operator."""
+    """Returns a mapping from builtin operators to their rules."""
     modules: Mapping[str, Iterable[LayoutRule]] = load_package(
         f"{__package__}.rules", "RULES", name=lambda rules: str(rules[0].ops[0])
     )

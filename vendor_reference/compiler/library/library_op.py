@@ -45,7 +45,7 @@ from vendor_reference.firmware.operations import NUM_LOOPS
 NUMBERS = tuple(CL_TYPES)
 """All types that a kernel can read."""
 MOST_ELEMENTS = 2**31 - 1
-"""Largest number of elements of a tensor, because offsets and strides in commands are 32-bit integers."""
+"""Limit on the number of elements of a tensor: offsets and strides in commands are 32-bit integers."""
 FLOATS = (ElementType.FLOAT32, ElementType.FLOAT16)
 INTEGERS = (ElementType.INT32, ElementType.INT64)
 BYTES = (ElementType.INT8, ElementType.UINT8)

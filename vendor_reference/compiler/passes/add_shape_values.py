@@ -62,7 +62,7 @@ SHAPE_FUNCTION = "shape_function"
 
 @dataclass(frozen=True)
 class AddShapeValues(CompilerPass):
-    """Adds values for run-time shapes, which layers take as operands and return as results."""
+    """Adds a value for each shape that is known only at run time; layers take and return these values."""
 
     name = "add-shape-values"
     AFTER = "optimize-reorders"

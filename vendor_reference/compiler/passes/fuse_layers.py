@@ -175,7 +175,7 @@ def _only_reader(value: SSAValue, reader: LibraryLayer, *fusions: Fusion) -> Lib
 
 
 def _lacks_bias(layer: LibraryLayer) -> bool:
-    """Returns whether a layer can have a bias, and has nothing behind its sum yet."""
+    """Returns whether a layer can have a bias, and no op is fused after its sum yet."""
     takes_one = Fusion.BIAS in layer.rule().fuses and len(layer.inputs) == 2
     return takes_one and _activation(layer) == _NONE
 

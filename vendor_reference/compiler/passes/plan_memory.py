@@ -4,7 +4,8 @@
 
     %1 = VPUIP.DeclareBuffer @DDR[4096] : memref<4xf32, @DDR>
 
-The pass removes deallocations: buffers that are not in use at the same time can share memory. The attribute
+Buffers that are not in use at the same time can share memory. The pass also removes the deallocations, which are
+no longer needed. The attribute
   `VPUIP.ddr_size` of a function is the size of its arena in DDR, and `VPUIP.ddr_bound` is a lower bound for this
   size; `VPUIP.cmx_size` and `VPUIP.cmx_bound` are for CMX. The report has a sentence about these sizes.
 """
