@@ -46,7 +46,9 @@ def read_apply_options(
     output: str = "",
     given: Mapping[str, Any] | None = None,
 ) -> ApplyOptions:
-    """Reads the options from flags. Options in `DECLARED` for which `flags` has no flag keep their defaults.
+    """Reads the options from flags.
+
+    If `values` has no flag for an option in `DECLARED`, the option keeps its default.
 
     Args:
       values: Values of the flags.

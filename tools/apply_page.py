@@ -1,4 +1,4 @@
-"""The HTML page of `apply_plugin`, which shows the ops on the NPU, and why other ops are not on the NPU."""
+"""The HTML page of `apply_plugin`, which shows which ops are on the NPU, and why the other ops are not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .page.time_line import show_spans
 
 
 def planned_graph(model: Model, report: Report) -> Graph:
-    """Returns the graph of a model, whose ops have the same numbers as in the report."""
+    """Returns the graph of a model; the ops have the same numbers in the graph as in the report."""
     calls = {(op.subgraph, op.index): op.call for op in report.npu_ops}
     reasons = {(op.subgraph, op.index): op.reason for op in report.cpu_ops}
     return show_graph(model, calls, reasons)

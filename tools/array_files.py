@@ -76,10 +76,10 @@ def read_inputs(
 
     Args:
       texts: Arguments `[input=]file`, with the input's name or index. Without `input=`, a file is for the next
-        input without a value; a .npz file is for all inputs for which it has a key, which is the input's name,
-        `in<index>` or `arr_<index>`.
+        input that has no value, but a .npz file is for all inputs whose key it contains. The key of an input is
+        the input's name, `in<index>` or `arr_<index>`.
       specs: Specifications of all inputs.
-      value_range: For pictures as float inputs, the numbers for black and for white.
+      value_range: If a picture is read for a float input, the numbers that stand for black and for white.
     """
     found: dict[str, InputArray] = {}
     for text in texts:
@@ -153,7 +153,7 @@ def _random(spec: TensorSpec, seed: int, limits: Range | None, value_range: Rang
 def find_arrays(path: str, specs: Sequence[TensorSpec], prefix: str) -> dict[str, Array]:
     """Returns the arrays of a .npz file that belong to tensors, by tensor name.
 
-    A key in the file is a tensor's name, or `arr_` or the prefix with the tensor's index, such as `in0`.
+    A key in the file is a tensor's name, or the prefix (or `arr_`) and the tensor's index, such as `in0`.
     """
     found: dict[str, str] = {}
 
@@ -253,11 +253,13 @@ _SUFFIXES = (".npy", ".npz", ".png")
 
 
 def plan_outputs(texts: Sequence[str], specs: Sequence[TensorSpec]) -> list[tuple[str, list[str]]]:
-    """Returns the paths of the output files, each with the names of the outputs to write, before the model runs.
+    """Returns the path of each output file, and the names of the outputs to write to it.
+
+    The function is called before the model runs.
 
     Args:
       texts: Arguments `[output=]file`, with the output's name or index. Without `output=`, a .npz file is for all
-        outputs, and another file for the next output without a file.
+        outputs, and any other file is for the next output that has no file.
       specs: Specifications of all outputs.
     """
     from litert.model.atomic_file import check_place  # here: --help must not wait for it

@@ -86,7 +86,7 @@ complete -o default -F _litert_npu @PROGRAMS@
 
 
 def completion_script(programs: Mapping[str, CommandWords]) -> str:
-    """Returns the completion script for commands, given by full name as `find_programs` returns them."""
+    """Returns the completion script for `programs`, which is a result of `find_programs`."""
     return (
         _SCRIPT.replace("@WORDS@", "\n".join(_word_cases(programs)))
         .replace("@VALUES@", "\n".join(_value_cases(programs)))

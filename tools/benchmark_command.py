@@ -58,7 +58,7 @@ class CallTiming:
     """The measurements of one NPU call.
 
     Attributes:
-      name: Name of the function in the byte code that the call runs.
+      name: Name of the byte code function that the call runs.
       runs_per_run: Number of times that the call runs in one run of the model.
       timing: Times of single runs of the call.
       vendor: Measurements of the vendor's driver, by name.
@@ -116,7 +116,7 @@ class BenchmarkReport(PrintedReport):
 
     @property
     def is_ratio_noise(self) -> bool:
-        """Whether the times of single runs, here or in stock LiteRT, vary by more than the two medians differ."""
+        """Whether the two median times differ by less than the larger of the two standard deviations."""
         if not self.stock:
             return False
         between = abs(self.model.p50_s - self.stock.p50_s)

@@ -71,7 +71,7 @@ class CheckReport(PrintedReport):
 
     @property
     def will_run(self) -> bool:
-        """Whether no check failed, so that the file can run on this machine."""
+        """Whether the file can run on this machine, because no check failed."""
         return not any(finding.outcome is Verdict.FAILED for finding in self.findings)
 
     def lines(self) -> Iterator[str]:

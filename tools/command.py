@@ -44,7 +44,7 @@ class Command(NamedTuple):
       num_arguments: Maximum number of arguments.
       num_optional: Number of arguments that are optional.
       choices: The values allowed for an argument; empty if any text is allowed.
-      takes_vendor_options: Whether unknown flags are options of vendors. `run` then receives the unknown flags
+      takes_vendor_options: Whether unknown flags are options of vendors. If so, `run` receives the unknown flags
         among its arguments, and separates them with `split_arguments`.
     """
 

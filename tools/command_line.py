@@ -191,7 +191,7 @@ def _value_error(said: str, flags: FlagValues, hint: str) -> LiteRtError:
 
 
 def given_arguments(values: FlagValues, flags: Iterable[Flag]) -> list[str]:
-    """Returns those of some flags that the command line sets, as arguments for another command line."""
+    """Of the given flags, returns those that the command line sets, as arguments for another command line."""
     arguments: list[str] = []
     for flag in flags:
         given = values[flag.name]

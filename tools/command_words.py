@@ -63,7 +63,10 @@ def _group_words(
 
 
 def flag_words(flag: Flag) -> list[str]:
-    """Returns the spellings of a flag: `--report`, `-o`, or `--nocheck_kernels` if the flag is on by default."""
+    """Returns the spellings of a flag, such as `--report` and `-o`.
+
+    If the flag is on by default, the spelling turns it off, such as `--nocheck_kernels`.
+    """
     off = "no" if flag.default is True else ""
     words = [f"-{flag.name}" if len(flag.name) == 1 else f"--{off}{flag.name}"]
     return [*words, f"-{flag.short_name}"] if flag.short_name else words

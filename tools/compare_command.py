@@ -59,8 +59,9 @@ class CompareCommandOptions:
       reference: Path of the model that stock LiteRT runs as the reference, or of a file with golden arrays; "" for
         the compared model itself.
       kernels: Kernels of stock LiteRT that compute the reference.
-      functions: `op,file.py:function`: Python functions that compute ops for the reference.
-      tolerance: Maximum error that one op may add, as a fraction of the sum of the magnitudes that the op adds up.
+      functions: Python functions that compute ops for the reference, as `op,file.py:function`.
+      tolerance: Maximum error that one op may cause, as a fraction of the sum of the magnitudes that the op adds
+        up.
       num_runs: Number of runs with each sample.
       inside: The method of reading tensors inside NPU calls: `cuts`, `taps` or `auto`.
       samples: Sources of the input samples.

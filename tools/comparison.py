@@ -62,8 +62,8 @@ def match_outputs(ours: Mapping[str, Array], others: Mapping[str, Array]) -> dic
       The names of the other model's outputs, by the names of this model's outputs.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if an output has no corresponding output in the other model, or the
-        corresponding output has another shape or type.
+      LiteRtError: INVALID_ARGUMENT, if an output has no corresponding output in the other model, or if the
+        corresponding output has a different shape or type.
     """
     left = [name for name in ours if name not in others]
     right = [name for name in others if name not in ours]

@@ -68,7 +68,7 @@ def writing_to(stream: TextIO) -> Iterator[None]:
 
 
 def is_closed(stream: TextIO) -> bool:
-    """Returns whether a standard stream was closed when the process started, so that its output is lost."""
+    """Returns whether a standard stream was closed when the process started; if so, its output is lost."""
     return getattr(stream, "name", "") == os.devnull
 
 
@@ -101,7 +101,10 @@ def counts_text(names: Iterable[str]) -> str:
 
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
-    """Returns a table as CSV. A text that a spreadsheet would read as a formula gets an apostrophe in front."""
+    """Returns a table as CSV.
+
+    If a spreadsheet would read a text as a formula, an apostrophe is put before the text.
+    """
     import csv  # here: --help must not wait for it
 
     text = io.StringIO()

@@ -1,4 +1,4 @@
-"""The HTML page of `litert-npu coverage`: ops that an NPU can run, and costs and reasons of ops on the CPU."""
+"""The HTML page of `litert-npu coverage`: which ops an NPU can run, and why the other ops stay on the CPU."""
 
 from __future__ import annotations
 

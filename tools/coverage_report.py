@@ -46,7 +46,7 @@ class CoverageReport(PrintedReport):
 
     @property
     def exit_status(self) -> int:
-        """Exit status: 1 if a model is worse or below a minimum, 2 if this is unknown, and 0 otherwise."""
+        """Exit status: 1 if a model has become worse or is below a minimum, 2 if this is unknown, otherwise 0."""
         change = self.comparison
         if self.failures or (change and change.is_worse):
             return 1
@@ -163,7 +163,7 @@ def _models_lines(models: Sequence[ModelCoverage]) -> Iterator[str]:
 
 
 def common_folder(models: Sequence[ModelCoverage]) -> str:
-    """The common parent folder of all models, as in their paths; "" if there is none."""
+    """The parent folder that the paths of all models have in common; "" if there is none."""
     try:
         return os.path.commonpath([os.path.dirname(model.path) for model in models])
     except ValueError:  # some paths are absolute

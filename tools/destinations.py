@@ -22,7 +22,7 @@ STDOUT, STDERR, NOWHERE = "-", "--", "none"
 def check_messages(
     path: str, others: Iterable[str], flag: str = "err", what: str = "the report"
 ) -> None:
-    """Raises an error if a report cannot be written to a path, or would replace one of some files.
+    """Raises an error if a report cannot be written to a path, or if it would replace a file in `others`.
 
     Args:
       path: Path of the report file, or a standard stream.
@@ -54,7 +54,7 @@ def check_messages(
 
 
 def file_names(text: str) -> Iterator[str]:
-    """Yields all file names that `[tensor=]file` can mean, because names of tensors and files can contain `=`."""
+    """Yields each file name that `[tensor=]file` can mean; there can be several, since names can contain `=`."""
     while text:
         yield text
         _, _, text = text.partition("=")

@@ -41,7 +41,7 @@ def wrap_text(text: str) -> Iterator[str]:
 
 
 def help_entry(name: str, text: str, column: int) -> Iterator[str]:
-    """Yields the help lines of a flag or a command: its name, and its description, starting in a given column.
+    """Yields the help lines of a flag or a command: its name, and its description, which starts in a given column.
 
     In a narrow terminal, the description begins on the next line, indented by eight columns.
     """

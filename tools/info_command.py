@@ -61,7 +61,7 @@ class Info(PrintedReport):
 
 
 def find_info(libs: Sequence[str] = (), dispatch_library_path: str = "") -> Info:
-    """Lists vendors, drivers and versions, including those in the given folders; errors are in `problems`."""
+    """Lists drivers, versions and vendors, including vendors in the given folders; errors are in `problems`."""
     problems: list[str] = []
     plugins = ask(lambda: list_plugins(libs), problems) or []
     tables = ask(lambda: list_dispatch(dispatch_library_path), problems)

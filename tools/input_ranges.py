@@ -30,10 +30,10 @@ _MOVES = {
     "BROADCAST_TO", "CAST", "CONCATENATION", "EXPAND_DIMS", "PACK", "RESHAPE", "REVERSE_V2", "SLICE", "SPLIT",
     "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TILE", "TRANSPOSE", "UNPACK",
 }  # fmt: skip
-"""Ops that only move numbers, so that their outputs contain only numbers of their inputs."""
+"""Ops that only move numbers, so that their outputs contain only numbers from their inputs."""
 
 _INTO_OUTPUT = {"SCATTER_ND", *(f"UNSORTED_SEGMENT_{n}" for n in ("MAX", "MIN", "PROD", "SUM"))}
-"""Ops with an input of indices that point into the op's output."""
+"""Ops that have an input with indices into the op's output."""
 
 _INDICES = {
     "EMBEDDING_LOOKUP": 0, "GATHER": 1, "GATHER_ND": 1, "SCATTER_ND": 0,
@@ -41,7 +41,7 @@ _INDICES = {
 }  # fmt: skip
 """Position of the input that holds indices, by op.
 
-Of the first two inputs, the other input is the table or the updates.
+The other one of the op's first two inputs holds the table or the updates.
 """
 
 
@@ -51,7 +51,7 @@ def read_ranges(
     """Returns the ranges that the user has given, by input name; a range includes both ends.
 
     Args:
-      texts: `input:LOW:HIGH`.
+      texts: Ranges, as `input:LOW:HIGH`.
       specs: Names, shapes and types of all inputs.
       given: Names of the inputs whose values come from a file.
 

@@ -51,7 +51,7 @@ class InspectedCall:
     """An NPU call.
 
     Attributes:
-      name: Name of the function in the byte code that the call runs.
+      name: Name of the byte code function that the call runs.
       module: Index of the byte code module that the call uses.
       subgraph, op: Index of the subgraph that contains the call, and index of the call's op in the subgraph.
       inputs, outputs: Types of the call's inputs and outputs in MLIR syntax.
@@ -84,7 +84,7 @@ class Inspection(PrintedReport):
 
     Attributes:
       path: Path of the file.
-      size: Size of the part in bytes.
+      size: Size of the file in bytes.
       stamp: Vendor and SoC model for which the file was compiled; null if the file has no stamp.
       manifest: Record of the compilation, with options, assets and digests; null if the file has no record.
       signatures: Signatures, in the file's order.

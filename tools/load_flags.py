@@ -125,7 +125,7 @@ class LoadChoice:
     Attributes:
       signature: Key of the signature to run; "" for the model's first signature.
       options: Options for loading the model.
-      environment: Folders with compiler plugins, with dispatch tables, and for the cache of compiled models.
+      environment: Folders that contain compiler plugins, dispatch tables, and the cache of compiled models.
     """
 
     signature: str = ""

@@ -1,4 +1,4 @@
-"""Reads the flags with which a file was compiled from the file's manifest and stamp.
+"""From a file's manifest and stamp, reads the flags with which the file was compiled.
 
 Since the file is not trusted, the file cannot set flags that give files or folders, or that allow machine code.
 """
@@ -36,7 +36,7 @@ def is_compiled(path: str) -> bool:
 
 
 def add_made_with(flags: FlagValues, path: str) -> list[str]:
-    """Sets those flags with which a file was compiled and which the user has not set.
+    """Sets the flags with which a file was compiled, except flags that the user has set.
 
     Args:
       flags: Parsed flags of a command.

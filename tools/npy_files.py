@@ -1,8 +1,7 @@
 """Reads the requested arrays from `.npy` and `.npz` files, and refuses arrays larger than the file can contain.
 
-A `.npy` or `.npz` file is not trusted: Without this check, NumPy would allocate the size that an array's header
-claims before it
-  reads any element.
+A `.npy` or `.npz` file is not trusted. Without this check, NumPy would allocate memory of the size that an array's
+header claims, before it reads any element.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def read_arrays(path: str, choose: Choose) -> Array | dict[str, Array]:
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if the file has another format, is damaged or encrypted, or needs pickle;
-        FILE_IO.
+        FILE_IO, if the file cannot be read.
     """
     with open_input(path) as file:
         try:

@@ -1,4 +1,4 @@
-"""`litert-npu opt`: runs passes of the reference compiler on IR text, such as an edited dump, or compiles it.
+"""`litert-npu opt`: runs passes of the reference compiler on IR text, or compiles IR text.
 
 The passes run in a child process with time and memory limits, since the text is not trusted.
 """

@@ -29,8 +29,8 @@ def read_picture(
 ) -> Array:
     """Reads a picture, resized to a tensor's height and width, with the tensor's number of channels.
 
-    In a float tensor, `value_range` gives the numbers for black and white; in a uint8 tensor they are 0 and 255,
-    in an int8 tensor -128 and 127.
+    In a float tensor, `value_range` gives the numbers for black and white; in a uint8 tensor, these numbers are 0
+    and 255, and in an int8 tensor, -128 and 127.
     """
     import numpy as np
 

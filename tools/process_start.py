@@ -1,7 +1,7 @@
 """The first steps of a command: reopens closed standard streams, and handles Ctrl-C and sudden ends.
 
 Ctrl-C ends a command even if native code, such as a kernel, never returns. If a vendor's code in this process
-tries to end the process, the command reports an error: see `guard_end`.
+tries to end the process, the command reports an error (see `guard_end`).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def guard_end() -> None:
 
     If a vendor's code calls one of these functions, the command has not finished its work, whatever the exit
     status is. In the main thread, the error is handled like any other error: incomplete files are removed, and a
-    message tells which code has called the function. In any other thread, the error is printed and the process
+    message says which code has called the function. In any other thread, the error is printed and the process
     ends. Forked child processes are not affected. Machine code that ends the process directly is not detected.
     """
     process = os.getpid()

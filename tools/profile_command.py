@@ -49,7 +49,7 @@ class ProfileOptions:
     Attributes:
       inputs: Input files, as `[input=]file`; inputs without a file are random.
       warm_up: Number of runs before the measurement.
-      runs: Number of measured runs, which is also the number of unmeasured runs that alternate with them.
+      runs: Number of measured runs. These runs alternate with the same number of runs without measurement.
       ranges: Ranges of random inputs, as `input:LOW:HIGH`, for `read_ranges`.
     """
 

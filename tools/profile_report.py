@@ -74,7 +74,10 @@ class ProfileReport(PrintedReport):
         return {**found, "cpu_op": max(0.0, 1 - found["npu_call"] - rest), "rest": rest}
 
     def lines(self, most_rows: int = MOST_ROWS) -> Iterator[str]:
-        """Yields the lines of the text report, with the rows that have the longest times; 0 shows all rows."""
+        """Yields the lines of the text report, with the rows of the longest times.
+
+        If `most_rows` is 0, the text report has all rows.
+        """
         threads = count_text(self.threads, "CPU thread")
         yield f"{self.path}: {count_text(self.run.runs, 'run')} on {threads}, {self.machine}"
         yield f"  loaded in {self.load_s:.3f} s"

@@ -1,7 +1,7 @@
 """Detached Ed25519 signatures of files, with keys in OpenSSL's PEM format.
 
 The signed message is a text that contains the file's SHA-256, so that signing a file of any size takes little
-memory. Signatures that the same key makes for other purposes do not match such a text.
+memory. A signature that the same key makes for another purpose is not valid for such a text.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ class StockModel:
         """Loads a model in stock LiteRT, and runs one of its signatures once.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if stock LiteRT cannot run the model, or the signature belongs to another
-            subgraph than the main one; NOT_FOUND, if the model does not have the signature or an input.
+          LiteRtError: UNSUPPORTED, if stock LiteRT cannot run the model, or if the signature belongs to a subgraph
+            that is not the main subgraph; NOT_FOUND, if the model does not have the signature or an input.
         """
         from ai_edge_litert.interpreter import Interpreter
 

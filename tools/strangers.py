@@ -26,10 +26,10 @@ def open_guarded(
 ) -> Iterator[tuple[CompiledModel | IsolatedModel, str]]:
     """Loads a model so that an untrusted model cannot do harm; yields it with the key of the signature to run.
 
-    A compiled file that this user has not compiled is opened and run in a sandboxed process, and a line on the
-    standard error reports this. A file that this user has compiled, a file that is not compiled, and any file with
-    `--sandbox=off` are loaded with the options of `choice`. The file that is loaded is the file that was examined,
-    even if its path leads to another file in the meantime.
+    If this user has not compiled a compiled file, the file is opened and run in a sandboxed process, and a line on
+    the standard error reports this. A file is loaded with the options of `choice` if this user has compiled it, if
+    it is not compiled, or if `--sandbox=off` is given. The examined file is also the file that is loaded, even if
+    the path leads to a different file by then.
 
     Raises:
       LiteRtError: The file or the options are wrong, or loading failed.
@@ -43,9 +43,9 @@ def open_guarded(
 def guarded(path: str, choice: LoadChoice) -> LoadChoice:
     """Chooses the options for loading a file so that untrusted kernels cannot do harm.
 
-    The NPU calls of a file that this user has not compiled run in a sandboxed process, and the file's digests are
-    checked; a line on the standard error reports this. Files that this user compiled, files that are not compiled,
-    and all files with `--sandbox=off` are loaded with the options of `choice`.
+    If this user has not compiled a compiled file, its NPU calls run in a sandboxed process, and its digests are
+    checked; a line on the standard error reports this. A file is loaded with the options of `choice` if this user
+    has compiled it, if it is not compiled, or if `--sandbox=off` is given.
 
     Raises:
       LiteRtError: The file or the options are wrong.

@@ -37,7 +37,7 @@ LIST_TRANSFORMATIONS = Flag(
 def read_transform_options(
     values: FlagValues, output: str, selection: list[str], keep_layout: bool = False
 ) -> TransformOptions | None:
-    """Reads the options for transformations from flags; None if the flags ask for no transformation.
+    """Reads the options for transformations from flags; returns None if the flags ask for no transformation.
 
     Args:
       values: Values of the flags.
@@ -100,7 +100,7 @@ def print_report(report: Report, values: FlagValues, output: str) -> None:
 
 
 def list_transformations(options: TransformOptions | None, form: str) -> str:
-    """Returns a list of all transformations, built-in and from extensions, by phase, in running order."""
+    """Returns a list of all transformations (built-in and from extensions), in the order in which they run."""
     from dataclasses import asdict
 
     from compiler_plugin.transformations.transformation_plan import describe_transformations

@@ -38,7 +38,7 @@ class PartFiles:
       expected: Path of the file with the outputs that the reference computes.
       ops: Ops of the source model that are in the part, in execution order.
       blamed: The op that causes the wrong results, found by comparing the part with its reference.
-      is_smallest: Whether the error disappears without any one of these ops, as far as the command has tried.
+      is_smallest: Whether the command has found that the error disappears if any one of these ops is removed.
       command: Shell command that reproduces the error.
     """
 

@@ -48,7 +48,7 @@ fi
 
 
 def completion_script(programs: Mapping[str, CommandWords]) -> str:
-    """Returns the completion script for commands, given by full name as `find_programs` returns them."""
+    """Returns the completion script for `programs`, which is a result of `find_programs`."""
     return _SCRIPT.replace("@CASES@", "\n".join(_cases(programs))).replace(
         "@PROGRAMS@", " ".join(name for name in programs if " " not in name)
     )

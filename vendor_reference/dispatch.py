@@ -42,13 +42,13 @@ if TYPE_CHECKING:  # these modules load OpenCL
     from vendor_reference.device.opencl_function import OpenClFunction
 
 _OPENCL = "opencl"
-"""Name of an option: the device to use, as `platform[:device]`, like $LITERT_NPU_OPENCL."""
+"""Name of the option that selects the device, as `platform[:device]`, like the variable LITERT_NPU_OPENCL."""
 
 _NATIVE = "allow_native_assets"
-"""Name of an option: with `true`, machine code in assets may run; otherwise, machine code is rejected."""
+"""Name of an option. If it is `true`, machine code in assets may run; otherwise, machine code is rejected."""
 
 _THREADS = "threads"
-"""Name of an option: the maximum number of kernel threads on a CPU; by default, all threads of its driver."""
+"""Name of the option that limits the number of kernel threads on a CPU; by default, there is no limit."""
 
 _OPTIONS = (_OPENCL, _NATIVE, _THREADS)
 
@@ -58,10 +58,10 @@ class DeviceContext:
     """The state of one loaded model on the device: its registered assets and its byte code modules.
 
     Attributes:
-      device: OpenCL device that all models in the process share, or a part of the device's compute units.
+      device: OpenCL device, or a part of its compute units. All models in the process share the OpenCL device.
       allow_native_assets: Whether machine code in assets may run.
-      assets: Registered assets by name; an asset's file is memory-mapped, and read only when a function needs the
-        asset.
+      assets: Registered assets by name; an asset's file is memory-mapped, so that it is read only when a function
+        needs the asset.
       modules: Loaded byte code modules by the memory address of their byte code; several calls may share a module.
     """
 
@@ -278,8 +278,8 @@ def open_device(wanted: str = "") -> OpenClDevice:
     """Returns the OpenCL device that this process uses as the NPU, and opens the device on first use.
 
     Args:
-      wanted: Device to use, as `platform[:device]`; with "", the device that $LITERT_NPU_OPENCL selects, or else
-        the best device.
+      wanted: Device to use, as `platform[:device]`; if it is "", the environment variable LITERT_NPU_OPENCL
+        selects the device. If this variable is not set, the best device is used.
 
     Raises:
       LiteRtError: NOT_FOUND, if no OpenCL driver works on this machine, or no driver has the wanted device.

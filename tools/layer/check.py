@@ -55,7 +55,7 @@ def check(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
 
 
 def sanitize(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
-    """Runs a layer on Oclgrind in the child process, for --sanitize; nothing may have loaded OpenCL before."""
+    """Runs a layer on Oclgrind in the child process, for --sanitize; OpenCL must not be loaded before."""
     from vendor_reference.authoring.sanitizer import sanitize as run_sanitized
     from vendor_reference.authoring.sanitizer import show_faults, simulated_device
 

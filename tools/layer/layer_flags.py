@@ -26,7 +26,7 @@ _LAYER = ("soc_model", "asset_root", "allow_native_assets", "shape_bounds", "tim
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A layer, and the ops that the command checks or runs it on."""
+    """A layer, and the ops for which the command checks or runs the layer."""
 
     options: LayerOptions
     op_name: str
@@ -35,7 +35,7 @@ class Layer:
 
 @contextmanager
 def open_ops(flags: FlagValues) -> Iterator[tuple[str, Sequence[Subject]]]:
-    """Opens a model; provides the name of the op that `OP_FLAGS` choose, and each different op with this name."""
+    """Opens a model; provides the op name that `OP_FLAGS` select, and each different op with this name."""
     from vendor_reference.authoring.subject import OpChoice, choose_op_name, find_subjects
 
     if not flags.model:
@@ -131,8 +131,8 @@ def open_layer(request: Mapping[str, Any], *, is_frozen: bool = False) -> Iterat
 
     Args:
       request: Result of `layer_request`.
-      is_frozen: Whether dynamic shapes are replaced by the model's initial shapes, so that only outputs whose
-        shapes a kernel computes need bounds.
+      is_frozen: Whether dynamic shapes are replaced by the model's initial shapes. If so, bounds are needed only
+        for outputs whose shapes a kernel computes.
     """
     from compiler_plugin.checks import check_shape_bounds
     from litert.core.compiler_options import CompilerOptions, parse_shape_bounds

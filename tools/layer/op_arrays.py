@@ -49,7 +49,7 @@ def input_values(subject: Subject, request: Mapping[str, Any]) -> list[Any]:
 
 
 def read_op_inputs(subject: Subject, request: Mapping[str, Any]) -> dict[str, InputArray]:
-    """Returns arrays for the op's inputs that are not constants, by name, as `INPUT_FLAGS` say."""
+    """Returns, by name, the arrays that `INPUT_FLAGS` specify for the op's inputs that are not constants."""
     specs = input_specs(subject)
     given = read_inputs(request["input"], specs, VALUE_RANGE)
     for spec in specs:
@@ -103,13 +103,16 @@ def all_inputs(op: Op, inputs: Mapping[str, InputArray]) -> list[Any]:
 def input_specs(subject: Subject) -> list[TensorSpec]:
     """Describes the op's inputs that are not constants.
 
-    Inputs are called `input0`, `input1` and so on if names are missing or not unique.
+    If names are missing or not unique, the inputs are called `input0`, `input1` and so on.
     """
     return _specs(subject.inputs, "input")
 
 
 def output_specs(op: Op) -> list[TensorSpec]:
-    """Describes the op's outputs, called `output0`, `output1` and so on if names are missing or not unique."""
+    """Describes the op's outputs.
+
+    If names are missing or not unique, the outputs are called `output0`, `output1` and so on.
+    """
     return _specs(list(enumerate(op.outputs)), "output")
 
 

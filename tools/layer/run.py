@@ -45,8 +45,8 @@ class LayerRun(PlainReport):
       op: Name of the op, and its place in the model.
       kernel: Name of the kernel.
       comparisons: Comparisons of outputs with expected outputs; empty if there are no expected outputs.
-      problems: Sentences about faults of the kernel, which are writes past its tensors and parts of outputs that
-        it does not write.
+      problems: Sentences about faults of the kernel: it writes outside its tensors, or it does not write all parts
+        of its outputs.
       notes: Sentences about code that may be a mistake, and about unusual outputs.
       speed: Speed of the kernel; null if it was not measured.
     """

@@ -1,4 +1,4 @@
-"""Runs a command's work in its own process: a kernel that crashes or hangs only produces an error message.
+"""Runs a command's work in its own process, so that a kernel's crash or hang causes only an error message.
 
 The child process runs a generator function. The function yields `stage(...)` before each step that may fail, and
 `answer(...)` as its last value. Output of the device is printed to standard error immediately.
@@ -52,7 +52,7 @@ def stage(what: str, crash_cause: str = "") -> dict[str, object]:
 
 
 def compiling(path: str) -> dict[str, object]:
-    """Returns a message that the next step compiles a layer."""
+    """Returns a message which says that the next step compiles a layer."""
     return {"stage": f"{path} was being compiled", "hint": _COMPILER_HINT}
 
 
@@ -66,11 +66,11 @@ def run_safely(target: str, request: Mapping[str, Any]) -> Answer:
 
     Args:
       target: `package.module:function`.
-      request: Argument of the function, a result of `layer_request`, whose time limit applies to each step.
+      request: Argument of the function: a result of `layer_request`. The time limit in it applies to each step.
 
     Raises:
-      LiteRtError: The error that the child raised; RUNTIME_FAILURE or TIMEOUT_EXPIRED, with the step that was
-        running.
+      LiteRtError: The error that the child raised; RUNTIME_FAILURE or TIMEOUT_EXPIRED, with a message about the
+        step that was running.
     """
     last: dict[str, Any] = stage("the process was starting")
     try:

@@ -44,8 +44,8 @@ class Candidate:
     Attributes:
       local_size: Local size; empty if the driver chooses a size.
       median_us: Median time of the kernel alone, in microseconds; null if the kernel did not run.
-      final_us: Median time of the kernel, measured in turn with the other good sizes, in microseconds; null if not
-        measured.
+      final_us: Median time of the kernel, measured alternately with the other good sizes, in microseconds; null if
+        not measured.
       problem: Reason why the kernel did not run with this size; "" if it ran.
     """
 
@@ -107,7 +107,7 @@ def try_one(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
 
 
 def compare(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
-    """Runs in the last child process: measures the layer in turn with the best local sizes."""
+    """Runs in the last child process: measures the layer with the best local sizes, which alternate."""
     from vendor_reference.authoring.layer_tune import compare_local_sizes
 
     yield stage("the best local sizes were being compared")
@@ -191,12 +191,12 @@ class Tuning:
         self._note(f"  local {local_text(size):12} {said}")
 
     def file_text(self) -> str:
-        """Returns a sentence that the description is unchanged, for an interrupted command."""
+        """Returns a sentence for an interrupted command, which says that the description is unchanged."""
         path = self.description[0]
         return f"{path} {'is unchanged' if os.path.exists(path) else 'was not written'}"
 
     def best_text(self) -> str:
-        """Returns a sentence about the best local size until an interrupt; "" if no size was measured."""
+        """Returns a sentence about the best local size found before an interrupt; "" if no size was measured."""
         from vendor_reference.authoring.local_sizes import local_text
 
         tried = [(c.median_us, c) for c in self.candidates if c.median_us is not None]

@@ -32,7 +32,7 @@ WATCH = Flag(
 def run_watched(
     flags: FlagValues, target: str, request: Mapping[str, Any], others: Sequence[str]
 ) -> int:
-    """Runs a function in a child process, and prints its result once, or with --watch after each change.
+    """Runs a function in a child process, and prints its result; with --watch, repeats this after each change.
 
     Args:
       flags: Flags of the command, including `LAYER_FLAGS`.

@@ -33,7 +33,7 @@ def show_graph(
 
     Args:
       model: The model.
-      calls: Names of the NPU calls by op; None to find the calls of a compiled file.
+      calls: Names of the NPU calls by op; if it is None, the function finds the calls of a compiled file.
       reasons: Reasons why ops stay on the CPU, by op.
       number: Number of the model if the page shows several models.
       name: Name of the model if the page shows several models.

@@ -1,7 +1,7 @@
 """Groups the ops of a subgraph: the ops of each NPU call, and blocks of successive calls and CPU ops.
 
-A block ends where few tensors are read across the boundary. Groups never form a cycle: the partitioner makes no
-cyclic calls, and blocks are consecutive in an order in which a call counts as one op.
+A block ends where few tensors are read across the boundary. Groups never form a cycle, because the partitioner
+makes no cyclic calls, and because blocks are consecutive in an order in which a call counts as one op.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes a page's graph for the viewer Model Explorer, as JSON files.
 
-One file contains the graph, and another file for each measure contains the numbers of the nodes.
-`graph_builder.py` and `node_data_builder.py` in google-ai-edge/model-explorer define the formats.
+One file contains the graph. For each measure, another file contains the numbers of the nodes. `graph_builder.py`
+and `node_data_builder.py` in google-ai-edge/model-explorer define the formats.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NPU_STYLE = {"backgroundColor": "#d5efec", "borderColor": "#0a7d74"}
 
 
 def explorer_files(page: Page, path: str) -> Mapping[str, str]:
-    """Returns files by path: the graph in `model.json`, and numbers of a measure in `model.time.json`."""
+    """Returns files by path: the graph (`model.json`), and the numbers of each measure (such as `model.time.json`)."""
     if not page.graph:
         raise LiteRtError(
             Status.UNSUPPORTED, "the page has no graph to write for Model Explorer", path

@@ -30,7 +30,7 @@ class ShownTensor:
     """A tensor in the graph of a page.
 
     Attributes:
-      type: `1x256x256x3 f32`.
+      type: Shape and element type, such as `1x256x256x3 f32`.
       is_constant: Whether the file contains the tensor's data.
     """
 
@@ -49,7 +49,7 @@ class GraphNode:
       kind: `op`, `input` or `output`.
       name: Name of the op, input or output.
       inputs, outputs: Indices of the subgraph's tensors; -1 for an omitted input.
-      call: Name of the NPU call that this op is or that contains this op; "" if the op runs on the CPU.
+      call: Name of the NPU call, if this op is an NPU call or a part of one; "" if the op runs on the CPU.
       reason: Reason why the op stays on the CPU; "" if unknown.
       group: Index of the node's group in its subgraph; -1 for no group.
       is_constant: Whether the op reads only constants, such as an op that unpacks weights.
@@ -72,8 +72,8 @@ class NodeGroup:
 
     Attributes:
       name: Name of the NPU call, or a name such as "ops 3 to 9".
-      about: Numbers of ops by name.
-      call: Name of the NPU call that this group is or that contains this group; "" if the ops run on the CPU.
+      about: Number of ops of each name, as text, such as `3 RELU, 1 ADD`.
+      call: Name of the NPU call, if this group is an NPU call or a part of one; "" if the ops run on the CPU.
       parent: Index of the enclosing group; -1 for no enclosing group.
     """
 
@@ -105,7 +105,7 @@ class Measure:
       name: Name of the measure, as a heading.
       is_summed: Whether a group shows the sum of the numbers of its nodes, instead of the greatest number.
       values: Numbers by node id.
-      flagged: Reasons why nodes are marked, by node id, for example an error beyond the limit.
+      flagged: By node id, the reason why the node is marked, for example an error beyond the limit.
       counted_in: By node id, the id of another node whose number includes this node's number.
     """
 
@@ -146,7 +146,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class ShownSpan:
-    """A span on the time line, which starts `start_s` seconds after the start of the time line."""
+    """A span that starts `start_s` seconds after the start of the time line."""
 
     kind: str
     name: str
@@ -158,14 +158,14 @@ class ShownSpan:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The contents of an HTML page, which does not show empty parts.
+    """The contents of an HTML page; empty parts are not shown.
 
     Attributes:
       title: Title of the page, usually the file's name.
       about: A sentence about the result of the command.
       facts: Facts as names with values, the most important fact first.
       notes: Warnings and other important sentences.
-      spans: Spans of the time line, to which `spans_note` adds a sentence.
+      spans: Spans of the time line; `spans_note` is a sentence about them.
       memory: Memory maps of the NPU calls.
       focus: Id of the node that the page selects first; "" for no node.
     """

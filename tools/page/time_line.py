@@ -12,7 +12,7 @@ from .page import ShownSpan
 _MOST = 4000
 """Greatest number of spans that a page draws."""
 _QUEUES = "NPU"
-"""Name of the track that all queues share, because each call has its own queue."""
+"""Name of the one track on which all queues are shown; each call has its own queue."""
 
 
 def show_spans(spans: Sequence[Span]) -> tuple[list[ShownSpan], str]:

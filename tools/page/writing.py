@@ -19,7 +19,7 @@ def is_page_wanted(flags: FlagValues) -> bool:
 
 
 def check_pages(flags: FlagValues, others: Iterable[str]) -> None:
-    """Raises an error before the work begins if a page's output path is also another output of the command."""
+    """Before the work begins, raises an error if a page and another output of the command have the same path."""
     kept = [*others, str(flags.trace) if "trace" in flags else ""]
     for name in ("html", "model_explorer"):
         check_messages(str(flags[name].value or ""), kept, name, "the page")

@@ -31,7 +31,7 @@ NOT_CHECKABLE = {
 """Rules without a check of their own, with the reasons."""
 
 _WORK = {"compile.ok": "nothing was compiled", "dispatch.runs": "nothing was run"}
-"""Phrases for the report if a rule was not checked, for each rule that most other rules depend on."""
+"""For each rule on which most other rules depend: a phrase for the report if the rule was not checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +246,7 @@ class ConformanceReport:
 def with_recommendations(
     findings: Sequence[Finding], contract: Mapping[str, Rule], *, strict: bool
 ) -> list[Finding]:
-    """Turns findings about broken recommendations into notes, unless `strict`."""
+    """Turns findings about broken recommendations into notes, unless `strict` is true."""
     return [
         replace(finding, outcome=Outcome.NOTE)
         if finding.outcome is Outcome.FAILED

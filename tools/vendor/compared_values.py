@@ -21,8 +21,8 @@ class ComparedValues:
     """The comparison of a probe (a small built-in model), or of an NPU call of another model.
 
     Attributes:
-      op, types, variant: Op, element types and tested detail of a probe. For another model, `op` lists its ops,
-        `types` its element types, and `variant` is its name.
+      op, types, variant: For a probe: its op, its element types, and the tested detail. For another model: its
+        ops, its element types, and its name.
       difference: Greatest difference between the compared outputs; null if no outputs were compared.
       limit: Greatest allowed difference; null if no outputs were compared.
       unit: Unit of `difference` and `limit`: quantization steps, a fraction of the magnitude, or "" if outputs
@@ -99,7 +99,7 @@ def _joined(words: Iterable[str]) -> str:
 
 
 def table_lines(rows: Sequence[ComparedValues]) -> Iterator[str]:
-    """Yields the lines of a table of all comparisons with a difference."""
+    """Yields the lines of a table of all comparisons for which a difference was computed."""
     from litert.analysis.difference import amount_text
 
     compared = [row for row in rows if row.difference is not None]
@@ -119,7 +119,7 @@ def table_lines(rows: Sequence[ComparedValues]) -> Iterator[str]:
 
 
 def left_out(rows: Sequence[ComparedValues]) -> Mapping[str, list[str]]:
-    """Returns models and ops whose outputs were not compared, by reason; "ADD of float32 (2)" are two probes."""
+    """Returns models and ops whose outputs were not compared, by reason; "ADD of float32 (2)" means two probes."""
     counts: dict[str, dict[str, int]] = {}
     for row in rows:
         if row.why and row.why != NOT_ASKED:

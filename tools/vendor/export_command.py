@@ -34,7 +34,7 @@ class Origin(NamedTuple):
 def export(origins: Sequence[Origin], folder: str) -> list[str]:
     """Builds a vendor's shared libraries in a folder, and tries to load each; returns their paths.
 
-    The function writes either all libraries or none: after an error, old files are unchanged.
+    The function writes either all libraries or none, so that old files are unchanged after an error.
     """
     from litert.abi.headers import INCLUDE_FOLDER
     from litert.host.python_library.building import Interpreter, build_libraries
@@ -77,7 +77,7 @@ def _plan(origin: Origin, folder: str) -> PlannedLibrary:
 
 
 def read_origin(path: str) -> Origin:
-    """Returns the kind and the manufacturer that the name of a vendor's file contains, and the absolute path."""
+    """Returns the kind and the manufacturer from the name of a vendor's file, and its absolute path."""
     name, suffix = os.path.splitext(os.path.basename(path))
     for kind, described in KINDS.items():
         prefix = f"{described.stem}_"

@@ -1,4 +1,4 @@
-"""`litert-npu vendor new`: writes a whole vendor to start from, in Python, C or C++.
+"""`litert-npu vendor new`: writes the files of a new vendor, in Python, C or C++.
 
 The templates are the repository's example vendors, in which the new vendor's name replaces the example's name. The
 template in C++ is the template in C with other source files.

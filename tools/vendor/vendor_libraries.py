@@ -56,7 +56,7 @@ class VendorLibraries:
 
 
 def find_libraries(names: Sequence[str]) -> VendorLibraries:
-    """Finds the vendor that a command line names: installed, in stock LiteRT's wheel, or in files and folders."""
+    """Finds the vendor given on a command line: by name (installed, or in stock LiteRT's wheel), or by paths."""
     from litert.host.stock_vendors import stock_vendor_folder
 
     manufacturer = ""

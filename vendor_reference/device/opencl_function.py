@@ -28,7 +28,7 @@ from vendor_reference.executable.executable import ArgumentKind
 
 _POLL_S = 50e-6
 _COMPLETE = 0
-"""Value of `CL_COMPLETE`: higher values mean that an OpenCL command is unfinished, negative values are errors."""
+"""Value of `CL_COMPLETE`. Higher values mean that an OpenCL command is unfinished; negative values are errors."""
 
 _numbers = count()
 
@@ -37,7 +37,8 @@ class OpenClEvent(Event):
     """Event that is signaled at the end of a run on an OpenCL device.
 
     Attributes:
-      context: OpenCL context of the event; a run in the same context can wait on the device for the event.
+      context: OpenCL context of the event. If a run has the same context, the device itself can wait for the
+        event.
       event: OpenCL event object.
     """
 
@@ -140,8 +141,8 @@ class OpenClFunction:
 
         Raises:
           LiteRtError: MISSING_INPUT_TENSOR, if an input or output has no memory; RUNTIME_FAILURE or
-            MEMORY_ALLOCATION_FAILURE, if the device reports an error; the message names the op and the kernel. The
-            function can be run again after an error.
+            MEMORY_ALLOCATION_FAILURE, if the device reports an error; the message contains the names of the op and
+            the kernel. The function can be run again after an error.
         """
         self._context.check_home()
         if not self._is_ready:
@@ -161,7 +162,10 @@ class OpenClFunction:
             self._is_kept = True
 
     def start(self, after: Sequence[Event]) -> Event:
-        """Starts a run after the given events; returns an event that is signaled when the outputs are ready."""
+        """Starts a run that waits for the given events.
+
+        Returns an event that is signaled when the outputs are ready.
+        """
         self._context.check_home()
         if not self._is_ready:
             self._get_ready()
@@ -190,11 +194,11 @@ class OpenClFunction:
         return OpenClEvent(self._context.cl_context, ended, lambda error: self._failure(error))
 
     def watch_tasks(self, running: memoryview[int]) -> Sequence[str]:
-        """Makes each run write its current launch's number to `running`, as `Dispatch.watch_tasks` describes."""
+        """Lets each run write the number of its current launch to `running` (see `Dispatch.watch_tasks`)."""
         return self._tasks.watch(running)
 
     def start_measuring(self, with_tasks: bool) -> None:
-        """Starts to measure runs; with `with_tasks`, also measures each task, which makes runs slower."""
+        """Starts to measure runs; if `with_tasks` is true, each task is measured, too, which makes runs slower."""
         self._stopwatch = Stopwatch(self._tasks.function.tasks if with_tasks else ())
         self._is_measured = True
 

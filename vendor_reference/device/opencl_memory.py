@@ -1,7 +1,7 @@
 """Memory for kernels: the host memory itself if the device can use it, otherwise a copy in a device buffer.
 
-Executables store constants as the model has them. Before kernels read a constant, it is dequantized to float32 and
-reordered as the kernel requires.
+An executable stores constants in the same form as the model. Before kernels read a constant, it is dequantized to
+float32 and reordered as the kernel requires.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Some drivers accept memory with less alignment and then crash.
 
 
 class BufferMemory:
-    """An OpenCL buffer, with the host memory of which it may be a copy.
+    """An OpenCL buffer, which may be a copy of host memory.
 
     Attributes:
       buffer: OpenCL buffer to pass to kernels; None if the size is 0.

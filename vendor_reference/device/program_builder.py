@@ -1,6 +1,6 @@
-"""Builds each program for a device only once: looks in memory, then in the disk cache, and then compiles.
+"""Builds each program for a device only once: a program is compiled if neither memory nor the disk cache has it.
 
-The OpenCL compiler runs in a child process, in a sandbox, since a kernel's source can make the compiler crash,
+The OpenCL compiler runs in a sandboxed child process, since a kernel's source code can make the compiler crash,
 hang or read files. The main process loads only the compiled binaries.
 """
 

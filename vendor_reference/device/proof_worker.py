@@ -19,7 +19,7 @@ _GROUP, _ITEMS = 4, 16
 def prove(library: str) -> Iterator[object]:
     """Loads a driver and tests its devices.
 
-    Yields each device's description and problem, which is "" if the device works.
+    Yields each device's description and its problem; the problem is "" if the device works.
 
     Raises:
       LiteRtError: DYNAMIC_LOADING, if the OpenCL driver does not start.

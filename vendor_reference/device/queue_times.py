@@ -1,9 +1,10 @@
 """Converts the times of an OpenCL queue's commands from the device's clock to time spans in the host's clock.
 
 To find the difference between the two clocks, the device's clock is read between two readings of the host's clock.
-The error of this difference is at most half the time between the two readings: 0.1 to 0.5 us with Intel's driver.
-Some drivers, such as PoCL, cannot report the device's clock; then the end time of a marker command gives the
-difference, with an error of about 20 us. Each time span contains the error as `accuracy_ns`.
+The error of this difference is at most half the time between the two readings of the host's clock. With Intel's
+driver, the error is 0.1 to 0.5 us. Some drivers, such as PoCL, cannot report the device's clock. For these
+drivers, the difference is computed from the end time of a marker command, with an error of about 20 us. Each time
+span contains the error as `accuracy_ns`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class HostTime:
 
 
 class LaunchRow(NamedTuple):
-    """Events of the first and the last launch in a sequence of launches; equal for a single launch."""
+    """Events of the first and the last launch in a sequence; for a single launch, both events are equal."""
 
     first: cl.Event
     last: cl.Event

@@ -23,13 +23,13 @@ from vendor_reference.executable.shape_use import BEFORE_ALL, find_times
 Shape = tuple[int, ...]
 
 _MOST_KEPT = 16
-"""Number of input shape combinations whose computed shapes are kept."""
+"""Maximum number of combinations of input shapes for which the computed shapes are kept."""
 
 
 class RunShapes:
-    """Current shapes of a function: callers set the input shapes.
+    """Current shapes of a function.
 
-    Formulas, CPU layers and kernels determine all other shapes of the function.
+    Callers set the input shapes. Formulas, CPU layers and kernels determine all other shapes of the function.
     """
 
     def __init__(self, function: Function, ask: Callable[[ShapeValue], Sequence[int]]) -> None:
@@ -89,9 +89,10 @@ class RunShapes:
     def find_ahead(self, index: int) -> Shape | None:
         """Returns a shape that can be computed from the input shapes before a run.
 
-        Returns None if the shape is known only in a run.
+        Returns None if the shape is known only during a run.
 
-        If the model's input shapes are not valid for any run, the bound is returned, and a run reports the error.
+        If no run is possible with the current input shapes, returns the largest allowed shape; the next run then
+        reports the error.
         """
         if self._times[index] != BEFORE_ALL:
             return None
@@ -124,7 +125,7 @@ class RunShapes:
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if a formula has no value, or if its value does not fit the model. If a
-            CPU layer's library reports an error, the library's status.
+            CPU layer's library reports an error, the `LiteRtError` has the library's status.
         """
         computed: list[int] = []
         open_ones: Sequence[int] = self._others

@@ -1,6 +1,7 @@
-"""A temporary folder in which a driver unpacks and compiles; each process has its own, and removes it at exit.
+"""A temporary folder in which a driver unpacks and compiles files.
 
-`program_cache.py` stores compiled programs permanently.
+Each process has a folder of its own, and removes this folder at exit. `program_cache.py` stores compiled programs
+permanently.
 """
 
 from __future__ import annotations

@@ -19,13 +19,14 @@ def compile_sizes(
 ) -> SizeProgram:
     """Compiles size formulas to a function that takes the shapes of a run, and returns all sizes in order.
 
-    The compiled function does not check values, and its operators may raise ZeroDivisionError or ValueError. For
-    an error message that names the size, callers then use `evaluate`.
+    The compiled function does not check values, and its operators may raise ZeroDivisionError or ValueError. To
+    get an error message that says which size is wrong, callers then use `evaluate`.
 
     Args:
-      sizes: Size formulas to compute; a formula in `shapes` may use only shapes that precede its own shape there.
-      shapes: Formulas of computed shapes, by shape index; the function computes these shapes itself instead of
-        requesting them.
+      sizes: Size formulas to compute.
+      shapes: Formulas of computed shapes, by shape index; the compiled function computes these shapes itself
+        instead of requesting them. A formula may use a shape in `shapes` only if this shape precedes the formula's
+        own shape.
 
     Raises:
       LiteRtError: SERIALIZATION, if a size formula has too many nested operations.

@@ -19,7 +19,7 @@ class Stopwatch:
     def __init__(self, tasks: Sequence[Task]) -> None:
         """Creates a stopwatch without measured times.
 
-        `tasks` are the tasks to measure one by one, and may be empty.
+        `tasks` are the tasks that are measured individually; if `tasks` is empty, only whole runs are measured.
         """
         self.has_tasks = bool(tasks)
         self._tasks = tasks
@@ -30,7 +30,7 @@ class Stopwatch:
         self._later: list[Callable[[], Iterable[Span]]] = []
 
     def add(self, time_s: float, spans: Callable[[], Iterable[Span]]) -> None:
-        """Adds a finished run; most device times are read later, since reading them takes time."""
+        """Adds a finished run; most device times are read later, since reading them is slow."""
         self._runs += 1
         self._total_s += time_s
         self._best_s = min(self._best_s, time_s)

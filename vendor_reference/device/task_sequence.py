@@ -1,7 +1,7 @@
 """Enqueues the tasks of a function on an OpenCL device, all at once if all shapes are known before the run.
 
-If kernels determine shapes during the run, the tasks are enqueued in stages. Between two stages, the shapes that
-kernels have written are read, since they decide how the next tasks are launched.
+If kernels determine shapes during the run, the tasks are enqueued in stages. Between two stages, the host reads
+the shapes that kernels have written, since these shapes decide how the next tasks are launched.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class TaskSequence:
             self._is_settled = True
 
     def watch(self, running: memoryview[int]) -> Sequence[str]:
-        """Makes each run write the number of its current launch (from 1) to `running`.
+        """After this call, each run writes the number of its current launch, counted from 1, to `running`.
 
         Returns the names of the launches.
         """
@@ -162,10 +162,10 @@ class TaskSequence:
           events: Dictionary that receives the OpenCL event of each launch, by the index of the launch's first
             task.
           is_each: Whether each library layer is a separate launch.
-          after: Function to call after each launch, with the launch's task.
+          after: Function that is called after each launch, with the index of the launch's task.
 
         Raises:
-          LiteRtError: RUNTIME_FAILURE, if a kernel has written a shape that is not valid; the same errors as
+          LiteRtError: RUNTIME_FAILURE, if a kernel has written a shape that is not valid; or an error of
             `get_ready`.
         """
         if self.is_staged:
@@ -176,18 +176,18 @@ class TaskSequence:
             _launch(queue, index, launch, events, is_each, after)
 
     def check(self, queue: cl.CommandQueue) -> None:
-        """Raises the error that a layer has reported in a run that has ended."""
+        """If a layer has reported an error in the run that has ended, raises this error."""
         for run in self._reporting:
             run.check(queue)
 
     def show(self, queue: cl.CommandQueue, receive: Receive, task: int) -> None:
-        """Waits for a task, then passes the tensors that the task has written to `receive`."""
+        """Waits for a task, then passes to `receive` the tensors that the task has written."""
         for tap in self.function.taps:
             if tap.task == task:
                 receive(tap.name, tap.tensor_type, memoryview(self._memory.read(queue, tap)))
 
     def tell_shapes(self, queue: cl.CommandQueue) -> None:
-        """Writes the dynamic output shapes to memory that callers have attached, after the queue has finished."""
+        """Writes the dynamic output shapes to attached memory; called after the queue has finished a run."""
         for output in self.function.dynamic_outputs:
             place = self._memory.attached[ArgumentKind.OUTPUT, output.shape_output]
             assert place is not None

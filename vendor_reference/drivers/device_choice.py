@@ -1,7 +1,7 @@
 """Chooses the OpenCL device that emulates the NPU.
 
-The best device of all working drivers is chosen: GPUs are better than CPUs, and drivers for the same type of
-device are ranked by merit. A simulator is used only if the user names it.
+Of the devices of all working drivers, the best is chosen. GPUs are better than CPUs, and drivers for the same type
+of device are ranked by merit. A simulator is used only if the user names it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ChosenDevice:
 
     @property
     def fingerprint(self) -> str:
-        """Fingerprint of the device and driver; equal only for the same driver that builds for the same device."""
+        """Fingerprint of the device and driver; equal only if both the device and the driver are equal."""
         return "\n".join([fingerprint(self.installation), *self.info.identity])
 
 
@@ -44,11 +44,12 @@ def choose_device(wanted: str = "") -> ChosenDevice:
     """Chooses a device of a working driver, without loading a driver into this process.
 
     Args:
-      wanted: Device to choose, as `platform[:device]`; with "", the environment variable LITERT_NPU_OPENCL decides
-        if it is set.
+      wanted: Device to choose, as `platform[:device]`; if it is "", the environment variable LITERT_NPU_OPENCL
+        selects the device. If this variable is not set, the best device is chosen.
 
     Raises:
-      LiteRtError: NOT_FOUND, with a list of all drivers and the reasons why they are not used.
+      LiteRtError: NOT_FOUND, if no driver has the device; the message contains all drivers and the reasons why
+        they are not used.
     """
     return find_devices(wanted)[0]
 
@@ -56,7 +57,7 @@ def choose_device(wanted: str = "") -> ChosenDevice:
 def find_devices(wanted: str = "") -> Sequence[ChosenDevice]:
     """Lists all devices of working drivers, with the best device first.
 
-    Arguments and errors are as for `choose_device`.
+    The argument and the errors are the same as for `choose_device`.
     """
     wanted = wanted or os.environ.get(VARIABLE, "")
     proofs = prove_all(wanted)
@@ -68,7 +69,10 @@ def find_devices(wanted: str = "") -> Sequence[ChosenDevice]:
 
 
 def prove_all(wanted: str = "") -> Sequence[Proof]:
-    """Tests the installed drivers: only the wanted driver if it works, otherwise all drivers except simulators."""
+    """Tests the wanted driver.
+
+    If this driver does not work, or if no driver is wanted, tests all installed drivers except simulators.
+    """
     wanted = (wanted or os.environ.get(VARIABLE, "")).lower()
     name = wanted.partition(":")[0].strip()
     installations = find_installations()

@@ -15,10 +15,10 @@ from litert.host.extensions import load_package
 from vendor_reference.drivers.device_info import DeviceInfo
 
 VARIABLE = "LITERT_NPU_OPENCL"
-"""Environment variable that selects a device as `platform[:device]`; both parts are parts of names or versions."""
+"""Environment variable that selects a device as `platform[:device]`; both are substrings of names or versions."""
 
 NOT_THE_KERNEL = f"The kernel is not at fault. litert-npu info tests all drivers; choose a driver with {VARIABLE}."
-"""Hint in errors about a driver that fails with any kernel."""
+"""Hint in errors about a driver that fails with every kernel."""
 
 CRASH_HINT = f"Simplify the kernel, or use another driver ({VARIABLE})."
 """Hint in errors about a kernel that makes a driver's compiler crash or hang."""
@@ -42,7 +42,7 @@ class SandboxNeeds:
 
 
 _SYSTEM_FOLDERS = ("/sys", "/proc/driver", "/proc/devices", "/proc/modules", "/dev/dri")
-"""Folder from which drivers read information about the hardware."""
+"""Folders and files from which drivers read information about the hardware."""
 
 
 class Driver:
@@ -57,10 +57,10 @@ class Driver:
         simulators are used only if the user names them.
       compiles_for_group_sizes: Whether the driver compiles a kernel again for each work group size.
       orders_groups: Whether work groups of the same launch can exchange results, if the device supports it.
-      keeps_variants: Whether a binary that is saved after runs contains the code that was compiled for the runs'
+      keeps_variants: Whether a binary that is saved after a run contains the code that was compiled for the run's
         work sizes.
       widest_vector: Number of floats in the widest vector that the driver handles safely.
-      guard: Text that is put before each program, needed if a part of the driver's compiler runs outside the
+      guard: Text that is put before each program. It is needed if a part of the driver's compiler runs outside the
         sandbox.
       threads_variable: Environment variable that limits the number of the driver's threads; "" if there is none.
     """
@@ -92,7 +92,7 @@ class Driver:
     def sandbox_needs(self, library: str) -> SandboxNeeds:
         """Returns the file access that the driver's compiler and kernels need.
 
-        This access was found by tracing them.
+        This access was determined by tracing the compiler and kernels.
 
         Args:
           library: Path of the driver's library.
@@ -115,7 +115,7 @@ class Driver:
         return ""
 
     def clean_log(self, log: str) -> str:
-        """Removes everything except messages from a build log; messages begin with `error: file:line:column: `."""
+        """Reduces a build log to its messages, which begin with `error: file:line:column: `."""
         return log
 
 
@@ -126,14 +126,14 @@ def known_drivers() -> Mapping[str, Driver]:
 
 
 def driver_of_library(path: str) -> Driver:
-    """Returns the known driver to which a library belongs; a driver with the defaults if none is known."""
+    """Returns the known driver to which a library belongs; if none is known, a driver with the defaults."""
     name = os.path.basename(path).lower()
     fitting = (d for d in known_drivers().values() if name.startswith(d.library))
     return next(fitting, _UNKNOWN)
 
 
 def driver_of_device(info: DeviceInfo) -> Driver:
-    """Returns the known driver to which a device belongs; a driver with the defaults if none is known."""
+    """Returns the known driver to which a device belongs; if none is known, a driver with the defaults."""
     fitting = (d for d in known_drivers().values() if info.platform == d.platform)
     return next(fitting, _UNKNOWN)
 

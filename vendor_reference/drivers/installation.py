@@ -1,8 +1,8 @@
 """Finds the installed OpenCL drivers without loading them.
 
-The OpenCL loader finds drivers by registrations: `.icd` files, whose first line is the path of a driver's library.
-Registrations lie in the system's folder (or the folder in `OCL_ICD_VENDORS`), and next to the loader in pyopencl's
-wheel. Some drivers are not registered.
+The OpenCL loader finds a driver by its registration, which is an `.icd` file. The first line of this file is the
+path of the driver's library. Registrations lie in a folder of the system, and next to the loader in pyopencl's
+wheel. The environment variable `OCL_ICD_VENDORS` can replace the system's folder. Some drivers are not registered.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Proves that an OpenCL driver works: a child process loads it, and runs a small kernel on each device.
+"""Proves that an OpenCL driver works: a child process loads the driver, and runs a small kernel on each device.
 
 The result is cached; the cache key contains everything on which the result depends: the driver's library, the CPU,
 device files, pyopencl, and the environment variables that drivers read. A failure is cached for only an hour,
@@ -35,7 +35,7 @@ from vendor_reference.drivers.sandbox import VARIABLES, driver_sandbox
 TIMEOUT_S = 20.0
 """Time limit for the proof of a driver, in seconds.
 
-A working driver takes a second, or longer on a busy machine.
+The proof of a working driver takes a second, or longer on a busy machine.
 """
 
 _LOG = logging.getLogger(__name__)
@@ -88,10 +88,12 @@ def prove(installation: Installation, *, again: bool = False) -> Proof:
 def call_compiler(
     target: str, argument: object, *, timeout_s: float, library: str
 ) -> Iterator[object]:
-    """Calls a generator function that compiles kernels, in a sandboxed child with half of the machine's memory.
+    """Calls a generator function that compiles kernels, in a sandboxed child process.
 
-    If the child process crashes, hangs or exceeds its memory, the driver is tested again, since the driver may be
-    at fault.
+    The child process may use half of the machine's memory.
+
+    If the child process crashes, hangs or exceeds its memory limit, the driver is tested again, since the driver
+    may be at fault.
 
     Raises:
       LiteRtError: The errors of `call_in_child`; COMPILATION, if the driver fails even with the test kernel.

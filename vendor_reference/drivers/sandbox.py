@@ -18,7 +18,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 def driver_sandbox(library: str) -> Sandbox:
     """Returns the sandbox for a child process that uses a driver.
 
-    An environment variable decides whether it is used.
+    An environment variable decides whether the sandbox is used.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if the environment variable for the sandbox has an unknown value.

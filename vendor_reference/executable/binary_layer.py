@@ -64,7 +64,7 @@ class DeviceCode:
       device: Identity of the device and driver for which the machine code was compiled.
       kernels: Declarations of the kernels by name, without the extra arguments for `sizes`.
       sizes: Defines whose values the kernels take as extra arguments, so that the machine code works for all
-        shapes (see `size_arguments.py`); None for machine code for fixed shapes.
+        shapes (see `size_arguments.py`); None if the machine code is for fixed shapes.
     """
 
     program: str
@@ -92,7 +92,7 @@ class BinaryLayer:
 
     @property
     def open_sizes(self) -> Sequence[str] | None:
-        """Returns the defines that machine code for all shapes takes as arguments.
+        """Returns the defines whose values are arguments of the machine code for all shapes.
 
         Returns None if there is no such machine code.
         """
@@ -114,7 +114,7 @@ def program_digest(program: Program) -> str:
 
 
 def open_digest(program: Program) -> str:
-    """Computes the digest of a program like `program_digest`, but independent of the program's shapes."""
+    """Computes a program's digest, which does not depend on the program's shapes (unlike `program_digest`)."""
     return program_digest(without_sizes(program))
 
 

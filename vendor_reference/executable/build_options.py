@@ -1,7 +1,7 @@
 """Checks a layer's build options: only options of the OpenCL standard and options for warnings are allowed.
 
-OpenCL compilers have many more options, such as `-I` and `-include`, which read files, or `-Xclang`, which can do
-anything.
+OpenCL compilers have many more options. For example, `-I` and `-include` make the compiler read files, and
+`-Xclang` can have any effect.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The byte code format: writes an `Executable` as a byte code module, and reads byte code modules.
+"""Writes an `Executable` as a byte code module, and reads byte code modules, which have the following format.
 
 | bytes | what |
 |---|---|
@@ -11,15 +11,15 @@
 | from the next multiple of 64 | data: constants, each aligned to 64 bytes; offsets in the header count from the
 start of the data |
 
-Constants with the same data, which differ only in order, type or dequantization, have the same offset.
+If constants have the same data and differ only in order, type or dequantization, they have the same offset.
 
 The header is the JSON object `{soc_model, functions, programs, constants, instructions}`. Its parts have the
 fields of the classes in `executable.py`; fields with default values may be omitted. Function names are unique,
-except that a function for fp16 arithmetic has the same name as the preceding function that it replaces. A size is
-written as a number, as `[s, d]` for dimension `d` of shape `s`, or as an operation `["+", lhs, rhs]`. Other parts
-are written as follows: a dynamic output as `[output, shape output, shape]`, a command as `[instruction, words]`,
-an instruction as `[name, fields]`, a field of an instruction as `uint size` or `int step[4]`, a tensor type as
-`[element type's name, dimensions]`, and a scalar in hexadecimal.
+with one exception: a function for fp16 arithmetic has the same name as the preceding function, which it replaces.
+A size is written as a number, as `[s, d]` for dimension `d` of shape `s`, or as an operation `["+", lhs, rhs]`.
+Other parts are written as follows: a dynamic output as `[output, shape output, shape]`, a command as
+`[instruction, words]`, an instruction as `[name, fields]`, a field of an instruction as `uint size` or
+`int step[4]`, a tensor type as `[element type's name, dimensions]`, and a scalar in hexadecimal.
 """
 
 from __future__ import annotations

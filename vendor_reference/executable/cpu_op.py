@@ -143,7 +143,7 @@ class CpuOperand:
 
 @dataclass(frozen=True, slots=True)
 class CpuOp:
-    """The description of an op that a library of CPU layers gets.
+    """The description of an op for a library of CPU layers.
 
     Attributes:
       layer_type: Name of the layer in the library that implements the op.
@@ -171,12 +171,12 @@ class CpuOp:
 
 @dataclass(frozen=True, slots=True)
 class TensorConfig:
-    """The element type and layout in which a kernel takes a tensor.
+    """The element type and layout that a kernel requires for a tensor.
 
     Attributes:
       element_type: Element type of the tensor in memory.
-      layout: Memory layout; None if the kernel accepts any layout, of which the compiler chooses one before it
-        creates the kernel.
+      layout: Memory layout; None if the kernel accepts any layout. In this case, the compiler chooses a layout
+        before it creates the kernel.
       in_place: For an output, the index of the input whose memory the output may share; -1 for none.
     """
 

@@ -24,7 +24,7 @@ ALIGNMENT = 64
 """Alignment of constants in a module, and of tensors in a function's arenas, in bytes."""
 
 HOLE = "\ue000"
-"""Placeholder in a program's text for a size: a private-use character, which no name or define contains."""
+"""Placeholder for a size in a program's text: a private-use character, which no name or define contains."""
 
 
 class ArgumentKind(str, Enum):
@@ -37,15 +37,15 @@ class ArgumentKind(str, Enum):
     CONSTANT = "constant"
     """The argument is constant `index` of the executable."""
     DDR = "ddr"
-    """The argument is `size_bytes` of memory at `offset` in the function's DDR arena, for data between tasks."""
+    """The argument is `size_bytes` bytes at `offset` in the DDR arena, which holds data between tasks."""
     CMX = "cmx"
-    """The argument is `size_bytes` of memory at `offset` in the function's CMX arena, the scratchpad memory."""
+    """The argument is `size_bytes` bytes at `offset` in the CMX arena, which is scratchpad memory."""
     LOCAL = "local"
-    """The argument is `size_bytes` of OpenCL local memory."""
+    """The argument is `size_bytes` bytes of OpenCL local memory."""
     SCALAR = "scalar"
     """The argument is the bytes of `scalar`, passed by value."""
     SHAPE = "shape"
-    """The argument is memory in DDR with the dimensions of shape `index` of the function."""
+    """The argument is memory in DDR that contains the dimensions of shape `index` of the function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Source:
     Attributes:
       asset: Name of the registered asset that contains the source file: the op's name, or `<op>/<path>` for a
         companion file.
-      file_name: Path relative to the asset's folder, which build errors and `#include` use.
+      file_name: Path relative to the asset's folder. Build errors and `#include` directives contain this path.
       sha256: SHA-256 of the asset, in hex, to detect a different file under the same name.
     """
 
@@ -104,12 +104,13 @@ class KernelTask:
       op_name: Name (custom code) of the op, for messages and metrics.
       program: Index of the kernel's program in the executable.
       global_size: Global work size, in 1 to 3 dimensions; if a dimension is 0, the kernel is not launched.
-      local_size: Local work size, with as many dimensions as the global work size; None lets the driver choose.
+      local_size: Local work size, with as many dimensions as the global work size; if it is None, the driver
+        chooses a local work size.
       num_shaves: Number of vector processors (shaves) that share the work; 0 for all shaves of the SoC.
       zeroed: Indices of the arguments whose memory is filled with zeros before each launch.
       tensor: Name that the op's first output has in the model; "" for a task that the compiler added.
-      least_bytes: Minimum size of each argument's memory for which the kernel was compiled, in bytes; 0 for no
-        minimum.
+      least_bytes: For each argument, the minimum size of its memory that the compiled kernel requires, in bytes; 0
+        for no minimum.
       most_items: Number of work items for the largest shapes; None if this number is unknown.
     """
 
@@ -150,7 +151,7 @@ class CpuTask:
     Attributes:
       op_name: Name (custom code) of the op, for messages and metrics.
       asset: Name of the asset that contains the shared object.
-      op: Description of the op; a dynamic shape is given by its largest shape.
+      op: Description of the op, in which each dynamic shape is replaced by its largest shape.
       implementation: Index of the chosen implementation in the library.
       config: Configuration of the kernel, with all layouts chosen.
       inputs: Memory of the op's inputs; None for an omitted input.
@@ -178,7 +179,7 @@ class CpuTask:
 
     @property
     def arguments(self) -> Sequence[Argument]:
-        """The memory of all inputs and outputs, in order, without omitted inputs."""
+        """The memory of all inputs and outputs, in order; omitted inputs are skipped."""
         return [place.argument for place in self.places if place is not None]
 
     @property
@@ -198,8 +199,8 @@ class LayerCommand:
 
     Attributes:
       instruction: Name of the command's instruction; the executable lists the instruction's fields.
-      words: Values of the instruction's fields in order, as 32-bit words. A field of type `Place` holds the number
-        of an argument, from 1; 0 for no argument.
+      words: Values of the instruction's fields in order, as 32-bit words. In a field of type `Place`, 1 means the
+        first argument, and 0 means no argument.
     """
 
     instruction: str
@@ -240,8 +241,8 @@ class Dequantization:
     """The conversion of a stored constant to the float32 tensor that kernels read, done once at load time.
 
     Attributes:
-      scale, zero_point: Scales and zero points: one, or one per index of `dimension`; both empty for a float16
-        constant.
+      scale, zero_point: One scale and one zero point, or one of each per index of `dimension`; both fields are
+        empty for a float16 constant.
     """
 
     scale: Sequence[float] = ()
@@ -258,9 +259,9 @@ class Constant:
       dequantization: How to dequantize the constant; None if kernels read the stored elements.
       order: Memory order of the dimensions for kernels, from the slowest to the fastest; empty for row-major
         order.
-      panel: Width of the panels into which kernels need the columns grouped: `[K, N]` becomes `[ceil(N / panel),
-        K, panel]`, padded with zeros after the last column; all dimensions except the last count as rows. 0 for no
-        panels.
+      panel: Number of columns in a panel, if kernels need the columns grouped into panels; otherwise 0. `[K, N]`
+        becomes `[ceil(N / panel), K, panel]`, padded with zeros after the last column. All dimensions except the
+        last count as rows.
     """
 
     tensor_type: RankedTensorType
@@ -290,7 +291,7 @@ class ShapeKind(str, Enum):
     WRITTEN = "written"
     """The kernel of the function's task `index` writes the shape."""
     ASKED = "asked"
-    """The library of CPU layer task `index` returns the shape of output `output` before the task runs."""
+    """Before CPU layer task `index` runs, the task's library returns the shape of the task's output `output`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,8 +305,8 @@ class ShapeValue:
       pattern: Shape in the model, with -1 for dimensions that are known only at run time.
       bound: Largest allowed shape, for which memory is allocated. The fixed dimensions of `pattern` have the same
         size in the bound.
-      offset: Offset in the function's DDR arena where the dimensions are stored, in bytes.
-      sizes: Formula for each dimension over earlier shapes, if the device computes the shape.
+      offset: Offset of the stored dimensions in the function's DDR arena, in bytes.
+      sizes: If the device computes the shape: for each dimension, a formula that may use earlier shapes.
     """
 
     name: str
@@ -319,13 +320,13 @@ class ShapeValue:
 
     @property
     def size_bytes(self) -> int:
-        """Size of the memory for the dimensions in DDR, in bytes."""
+        """Size of the memory in DDR that contains the dimensions, in bytes."""
         return 4 * len(self.pattern)
 
 
 @dataclass(frozen=True, slots=True)
 class DynamicOutput:
-    """An output of a function whose shape is known only at run time; all fields are indices.
+    """A function's output that has a dynamic shape (known only at run time); all fields are indices.
 
     Attributes:
       shape_output: Index of the int32 output that receives the shape.
@@ -363,13 +364,14 @@ class Function:
 
     Attributes:
       name: Name of the function, for `invocation_context_create`.
-      inputs, outputs: Tensor types of the inputs and outputs; a dynamic shape is given by its largest shape.
+      inputs, outputs: Tensor types of the inputs and outputs, in which each dynamic shape is replaced by its
+        largest shape.
       ddr_size: Size of the DDR arena for shapes and for values that pass between tasks, in bytes.
       cmx_size: Size of the CMX arena (scratchpad memory), in bytes.
       shapes: Dynamic shapes (known only at run time); each shape follows the shapes from which it is computed.
       dynamic_outputs: Outputs that have a dynamic shape.
-      needs_fp16: Whether the function is only for devices with fp16 arithmetic. These devices run it in place of
-        the function with the same name, inputs and outputs that is for all devices.
+      needs_fp16: Whether the function is only for devices with fp16 arithmetic. On these devices, it replaces the
+        function that has the same name, inputs and outputs and is for all devices.
       taps: Inner tensors that can be read during a run, in the order of the tasks.
     """
 
@@ -420,7 +422,7 @@ class Executable:
     instructions: Sequence[Instruction] = ()
 
     def functions_on(self, has_fp16: bool) -> Mapping[str, Function]:
-        """Returns the function for each function name on a device with or without fp16 arithmetic."""
+        """Returns, for each function name, the function that a device with or without fp16 arithmetic runs."""
         common = {f.name: f for f in self.functions if not f.needs_fp16}
         return common | {f.name: f for f in self.functions if f.needs_fp16 and has_fp16}
 
@@ -443,7 +445,7 @@ def most_items(global_size: Sequence[Size], shapes: Sequence[ShapeValue]) -> int
 def work_size(
     global_size: Sequence[Size], local_size: Sequence[Size] | None, shapes: Shapes, where: str
 ) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-    """Evaluates the formulas of a task's global and local work size; the local size None lets the driver choose.
+    """Evaluates the formulas of a task's work sizes; if the local size is None, the driver chooses the local size.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if a size has no value, if a local size is 0 or does not divide the global

@@ -49,7 +49,7 @@ SHAPE_FIELDS: Mapping[ShapeKind, tuple[str, ...]] = {
     ShapeKind.WRITTEN: ("index",),
     ShapeKind.ASKED: ("index", "output"),
 }
-"""Fields of a dynamic shape that depend on its kind, by kind."""
+"""For each kind of dynamic shape, the fields that depend on the kind."""
 
 _READ = (ArgumentKind.INPUT, ArgumentKind.CONSTANT)
 _SIZED = {ArgumentKind.LOCAL: "local memory", ArgumentKind.DDR: "DDR", ArgumentKind.CMX: "CMX"}

@@ -1,4 +1,7 @@
-"""The declaration of a built kernel as the driver reports it, with which the compiler compares its bindings."""
+"""The declaration of a built kernel, as the driver reports it.
+
+The compiler compares the arguments that it binds with this declaration.
+"""
 
 from __future__ import annotations
 

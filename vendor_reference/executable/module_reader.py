@@ -16,7 +16,7 @@ def read_module(byte_code: memoryview) -> Executable:
 
     Raises:
       LiteRtError: The errors of `read_executable`; INCOMPATIBLE_BYTE_CODE_VERSION, if the firmware lacks an
-        instruction, or if the firmware's instruction has other fields.
+        instruction, or if the firmware's instruction has different fields.
     """
     executable = read_executable(byte_code)
     known = instruction_set()

@@ -17,7 +17,7 @@ from vendor_reference.executable.executable import (
 )
 
 BEFORE_ALL = -1
-"""Stands in place of a task index for a shape that is known before the first task."""
+"""Value in place of a task index, for a shape that is known before the first task."""
 
 
 def find_sources(shape: ShapeValue, tasks: Sequence[Task]) -> Sequence[int]:

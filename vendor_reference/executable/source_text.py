@@ -1,4 +1,4 @@
-"""Creates a program's source text: inserts sizes for placeholders (holes), and headers for `#include` directives.
+"""Creates a program's source text: replaces placeholders (holes) by sizes, and `#include` directives by headers.
 
 The resulting text needs no other files: it builds anywhere, and contains everything on which its build depends.
 """
@@ -61,8 +61,8 @@ def expand_sources(
 ) -> Sequence[str]:
     """Returns the text of each source with its headers; a header with `#pragma once` occurs once in all texts.
 
-    `read` returns the bytes of a source file. `has_line_marks` adds `#line` directives, so that build errors name
-    the user's own files.
+    `read` returns the bytes of a source file. If `has_line_marks` is true, `#line` directives are added, so that
+    build errors refer to the user's own files.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if a source file is not text; or the error of `read`.

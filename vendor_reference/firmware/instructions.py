@@ -1,7 +1,7 @@
 """Reads the NPU's instruction set from the firmware's sources: each struct in `families/` is an instruction.
 
-A command is an instruction with values for its fields. An executable lists the instructions that it uses with
-their fields, so that the device can compare them by name with its own instructions.
+A command is an instruction with values for its fields. An executable contains a list of the instructions that it
+uses, and of their fields. The device compares these instructions, by name, with its own instructions.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Field:
 
     Attributes:
       kind: Type of the field: `Place` (a memory location), `uint`, `int` or `float`.
-      count: Number of elements of the field, which is an array if the number is not 1.
+      count: Number of elements of the field; if it is not 1, the field is an array.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Instruction:
 
     @property
     def num_words(self) -> int:
-        """Descriptions of the fields as an executable contains them."""
+        """Number of words that the instruction's fields take in a command."""
         return sum(field.count for field in self.fields)
 
     @property

@@ -9,17 +9,17 @@ from vendor_reference.firmware.instructions import FOLDER, family_texts, instruc
 ENTRY = "run_commands"
 CHECK_ENTRY = "check_commands"
 WRONG_FIELDS = 255
-"""Result of the check of a command whose fields are invalid, without a faulty `Place` field."""
+"""Result of a check that found invalid fields in a command, but no invalid field of type `Place`."""
 NUM_REGIONS = 16
 SCRATCH_REGION = NUM_REGIONS - 1
-"""Number of the memory region with the workers' scratch memory, `FirmwareTuning.scratch` floats per worker."""
+"""Index of the memory region that contains the scratch memory: `FirmwareTuning.scratch` floats for each worker."""
 NARROW = 8
 """Number of floats per vector on devices with small registers, or with drivers that need narrow vectors."""
 ROWS = {8: 6, 16: 8}
 """Number of rows of a matrix product whose sums fit into registers, by the number of floats per vector."""
 NOWHERE = 2**32 - 1
 FAULT_WORDS = 8
-"""Number of words before the counters, in which a command reports an error."""
+"""Number of words before the counters; in these words, a command reports an error."""
 PLACE_UNIT = 64
 """Unit of the offset in a `Place`, in bytes."""
 _LINE = 16
@@ -27,7 +27,7 @@ _LINE = 16
 _MOST_PARTS = 8
 """Maximum number of parts into which a command's units of work are divided.
 
-If there are more workers, several share a part.
+If there are more workers than parts, several workers share a part.
 """
 
 
@@ -49,7 +49,7 @@ class FirmwareTuning:
 
 
 def count_counters(num_commands: int, num_workers: int) -> int:
-    """Returns the number of words that the counters need for a number of commands and workers."""
+    """Returns the number of words that the counters need for the given numbers of commands and workers."""
     return FAULT_WORDS + _LINE * (min(num_workers, _MOST_PARTS) + 1) * num_commands + 1
 
 

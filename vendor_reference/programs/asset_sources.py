@@ -57,7 +57,7 @@ class AssetSources:
 
         Raises:
           LiteRtError: NOT_FOUND, if there is neither machine code nor source code; UNSUPPORTED, if there is only
-            machine code, which is not allowed to run.
+            machine code, and `is_allowed` is false.
         """
         asset, layer = self._packed(program)
         if layer is None:
@@ -81,7 +81,7 @@ class AssetSources:
     def find_declared(self, program: Program) -> Mapping[str, KernelSignature] | None:
         """Returns the declarations of a program's kernels if the source code is omitted.
 
-        Returns None if the program can be built.
+        Returns None if the program can be built from source code.
 
         Raises:
           LiteRtError: NOT_FOUND, if there is neither source code nor machine code.

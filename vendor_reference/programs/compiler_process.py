@@ -34,7 +34,7 @@ _CHILD = "vendor_reference.device.compiler_worker:build"
 def find_or_compile(
     library: str, info: DeviceInfo, texts: Sequence[ProgramText], timeout_s: float | None = None
 ) -> Iterator[CompiledProgram]:
-    """Yields the program of each text in order, from the cache or newly compiled.
+    """Yields the program of each text, in order: from the cache if possible, otherwise newly compiled.
 
     Newly compiled programs are cached.
 

@@ -1,4 +1,4 @@
-"""Answers requests for compiled programs from an isolated device process.
+"""Answers the requests that an isolated device process makes for compiled programs.
 
 The device process runs in a sandbox, since it may run programs that are not trusted. The host process therefore
 reads programs from the cache, or compiles programs in another child process and caches them itself. Thus no data

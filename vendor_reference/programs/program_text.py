@@ -23,7 +23,7 @@ _WIDTH = 120
 
 @dataclass(frozen=True, slots=True)
 class ProgramText:
-    """The source text for the OpenCL compiler; its name lists the user's files, for messages."""
+    """The source text for the OpenCL compiler; its name consists of the user's file names, for messages."""
 
     name: str
     text: str
@@ -66,7 +66,7 @@ def find_source_line(text: str, file_name: str, line: int) -> str | None:
 
 
 def find_places(text: str) -> Iterator[tuple[str, int]]:
-    """Yields the file name and line number of each row in a program's text; "" and 0 for `#line` rows."""
+    """Yields the file name and line number of each row in a program's text; for a `#line` row, yields "" and 0."""
     name, number = "", 0
     for row in text.split("\n"):
         directive = _LINE.fullmatch(row)
@@ -96,7 +96,7 @@ def show_place(text: str, file_name: str, line: int, column: int = 0) -> list[st
 
 
 def with_source_lines(log: str, text: str) -> str:
-    """Adds the source line to each message in a compiler's log that contains a file and line."""
+    """In a compiler's log, adds the source line to each message that contains a file and line."""
     lines: list[str] = []
     num_excerpts = 0
     for row in log.split("\n"):

@@ -1,7 +1,7 @@
 """Intel's OpenCL runtime for CPUs (`intel-opencl-rt`), which supports x86-64 CPUs of any manufacturer.
 
-The package's ICD file contains a folder of the machine on which it was built, so the OpenCL loader does not find
-the driver's library. The package `intel-opencl-rt` needs `intel-cmplr-lib-rt`, but does not declare this
+The package's ICD file contains a path on the machine where the package was built, so the OpenCL loader does not
+find the driver's library. The package `intel-opencl-rt` needs `intel-cmplr-lib-rt`, but does not declare this
 dependency. The facts in this module were determined with version 2026.2.0 of the runtime.
 """
 
@@ -51,7 +51,7 @@ class Intel(Driver):
         return (2000, *(int(number) for number in re.findall(r"\d+", info.driver_version)[:3]))
 
     def clean_log(self, log: str) -> str:
-        """Rewrites messages as `error: place: text`, like PoCL, without source excerpts and driver headers."""
+        """Rewrites messages in PoCL's form `error: place: text`, without source excerpts and driver headers."""
         lines = []
         is_shown = True
         for line in log.split("\n"):

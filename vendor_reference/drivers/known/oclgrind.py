@@ -1,4 +1,4 @@
-"""Oclgrind, a simulator that checks each memory access of a kernel; a whole network runs for hours."""
+"""Oclgrind, a simulator that checks each memory access of a kernel; a run of a whole network takes hours."""
 
 from __future__ import annotations
 

@@ -22,14 +22,14 @@ _NO_ASSEMBLY = (
     "inline assembly is not allowed: PoCL would also assemble it in your program's process"
 )
 _INSIDE_A_MACRO = re.compile(r"(?<=\d) <Spelling=(?:<[^<>\n]*>|[^<>\n])*>")
-"""Location of a message in a macro of a PoCL header, or in a name that `##` creates: `<scratch space>:9:4`."""
+"""Part of a message that gives a place in a PoCL macro, or in a name made by `##`: `<scratch space>:9:4`."""
 
 
 class Pocl(Driver):
     """PoCL, which compiles a kernel for each work group size at the first run with this size.
 
     A crash during a build can leave a broken entry in PoCL's cache, which makes later runs fail. Each process
-    therefore gets its own PoCL cache, while this project caches whole programs itself.
+    therefore gets its own PoCL cache. Whole programs are in this project's own cache.
     """
 
     name = "pocl"
