@@ -26,10 +26,10 @@ def open_guarded(
 ) -> Iterator[tuple[CompiledModel | IsolatedModel, str]]:
     """Loads a model so that an untrusted model cannot do harm; yields it with the key of the signature to run.
 
-    If this user has not compiled a compiled file, the file is opened and run in a sandboxed process, and a line on
-    the standard error reports this. A file is loaded with the options of `choice` if this user has compiled it, if
-    it is not compiled, or if `--sandbox=off` is given. The examined file is also the file that is loaded, even if
-    the path leads to a different file by then.
+    If a compiled file was not compiled by this user, the file is opened and run in a sandboxed process, and a line
+    on the standard error reports this. A file is loaded with the options of `choice` if this user has compiled it,
+    if it is not compiled, or if `--sandbox=off` is given. The examined file is also the file that is loaded, even
+    if the path leads to a different file by then.
 
     Raises:
       LiteRtError: The file or the options are wrong, or loading failed.
@@ -43,7 +43,7 @@ def open_guarded(
 def guarded(path: str, choice: LoadChoice) -> LoadChoice:
     """Chooses the options for loading a file so that untrusted kernels cannot do harm.
 
-    If this user has not compiled a compiled file, its NPU calls run in a sandboxed process, and its digests are
+    If a compiled file was not compiled by this user, its NPU calls run in a sandboxed process, and its digests are
     checked; a line on the standard error reports this. A file is loaded with the options of `choice` if this user
     has compiled it, if it is not compiled, or if `--sandbox=off` is given.
 

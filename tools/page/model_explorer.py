@@ -22,7 +22,7 @@ _NPU_STYLE = {"backgroundColor": "#d5efec", "borderColor": "#0a7d74"}
 
 
 def explorer_files(page: Page, path: str) -> Mapping[str, str]:
-    """Returns files by path: the graph (`model.json`), and the numbers of each measure (such as `model.time.json`)."""
+    """Returns files by path: the graph (`model.json`), and the numbers of each measure (`model.time.json`)."""
     if not page.graph:
         raise LiteRtError(
             Status.UNSUPPORTED, "the page has no graph to write for Model Explorer", path
