@@ -1,4 +1,6 @@
-"""The documentation site: README, CONTRIBUTING, CHANGELOG and docs/*.md as pages that link as the files do.
+"""The configuration of the documentation site, which Sphinx builds.
+
+The pages of the site are README, CONTRIBUTING, CHANGELOG and docs/*.md, with the same links as in these files.
 
 `make docs` builds the site in build/site. A page that is missing in `SECTIONS` goes to the section Reference.
 """
@@ -38,7 +40,7 @@ html_show_sphinx = False
 
 
 def contents() -> str:
-    """Returns the table of contents, as directives that go behind the text of the first page."""
+    """Returns the table of contents, as directives to add at the end of the first page."""
     pages = [p.relative_to(ROOT).with_suffix("").as_posix() for p in ROOT.glob("docs/*.md")]
     listed = {page for section in SECTIONS.values() for page in section}
     blocks = []
@@ -60,7 +62,7 @@ def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def add_index(app: Sphinx, error: Exception | None) -> None:
-    """Gives the first page the name that browsers and servers look for, too."""
+    """Copies the first page to `index.html`, the name that browsers and servers look for."""
     if error is None:
         shutil.copyfile(Path(app.outdir, f"{root_doc}.html"), Path(app.outdir, "index.html"))
 

@@ -1,4 +1,4 @@
-"""Writes `docs/python_api.md`: the public classes and functions, with what their docstrings say.
+"""Writes `docs/python_api.md`, which describes the public classes and functions with their docstrings.
 
 python -m docs.site.python_api
 """
@@ -88,7 +88,7 @@ SECTIONS: Mapping[str, Mapping[str, Sequence[str]]] = {
         ),
     },
 }
-"""Names by the section of the page, and by the module from which users import the names."""
+"""Names of classes and functions, by the section of the page, and by the module from which users import them."""
 
 _HEADING = re.compile(r"^(Args|Attributes|Raises|Returns|Yields):$", re.MULTILINE)
 _ENTRY = re.compile(r"(\w[\w, *]*): (.+)", re.DOTALL)
