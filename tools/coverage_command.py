@@ -1,4 +1,4 @@
-"""`litert-npu coverage`: shows which ops of models an NPU takes, and why other ops stay on the CPU."""
+"""`litert-npu coverage`: shows which ops of models an NPU can run, and why other ops stay on the CPU."""
 
 from __future__ import annotations
 

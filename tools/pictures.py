@@ -1,4 +1,4 @@
-"""Reads pictures into tensors `[1, H, W, C]`, and writes tensors as pictures, with the optional package Pillow."""
+"""Reads pictures into tensors `[1, H, W, C]`, and writes tensors as pictures; needs the package Pillow."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def load_functions(texts: Sequence[str]) -> dict[str, Callable[[Op, Sequence[Any
 
 
 def load_reference(text: str) -> Callable[[Op, Sequence[Any]], list[Any]]:
-    """Returns a callable for `file.py:function`, which takes an op and all its inputs, including constants.
+    """Returns a callable for `file.py:function`; the callable takes an op and all its inputs, including constants.
 
     The user's function receives the inputs and the op's options. A function with a parameter `quantization` also
     receives the quantization of the tensors. The function must return one array for each output of the op; for one

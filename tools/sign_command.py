@@ -24,7 +24,7 @@ def key_flag(which: str) -> Flag:
 
 
 def read_paths(flags: FlagValues, arguments: Sequence[str]) -> tuple[str, str, str]:
-    """Returns three paths from a command line: the file, the key and the signature."""
+    """Returns the paths of the file, the key and the signature from a command line."""
     (path,) = arguments
     if not flags.key:
         raise usage_error("no key", "Give the key's file with --key.")

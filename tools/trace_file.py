@@ -38,7 +38,7 @@ def traced(
 
     Args:
       path: Path of the timeline; "" to write no file.
-      others: Other files of the command, which the timeline must not overwrite, as in `check_messages`.
+      others: Other files of the command, which the timeline must not overwrite; see `check_messages`.
       is_wanted: Whether spans are recorded even if `path` is empty.
 
     Yields:

@@ -1,4 +1,4 @@
-"""`litert-npu layer run`: runs a layer on the device, compares it with a reference, and measures it."""
+"""`litert-npu layer run`: runs a layer on the device, compares its outputs with a reference, and measures it."""
 
 from __future__ import annotations
 

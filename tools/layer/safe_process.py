@@ -31,7 +31,7 @@ _COMPILER_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of a child process: whether it passed, a text for people, and values for programs."""
+    """The result of a child process: success or failure, a text for people, and values for programs."""
 
     passed: bool
     text: str
@@ -44,7 +44,7 @@ class Answer:
 
 
 def stage(what: str, crash_cause: str = "") -> dict[str, object]:
-    """Returns a message about the next step, such as `kernel 'X' was running`, for errors in this step.
+    """Returns a message about the next step, such as `kernel 'X' was running`; it is used if this step fails.
 
     `crash_cause` is a sentence about a known cause of crashes in this step.
     """

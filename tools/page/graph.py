@@ -14,7 +14,7 @@ from .grouping import GroupedOp, group_ops
 from .page import GraphNode, ShownSubgraph, ShownTensor
 
 OpPlace: TypeAlias = tuple[int, int]
-"""Place of an op: the index of its subgraph, and the index of the op in the subgraph."""
+"""Place of an op: the index of the op's subgraph, and the index of the op in this subgraph."""
 
 
 def node_id(subgraph: int, op: int, model: int | None = None) -> str:

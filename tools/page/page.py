@@ -163,7 +163,7 @@ class Page:
     Attributes:
       title: Title of the page, usually the file's name.
       about: A sentence about the result of the command.
-      facts: Facts as names with values, the most important fact first.
+      facts: Facts as pairs of a name and a value, with the most important fact first.
       notes: Warnings and other important sentences.
       spans: Spans of the time line; `spans_note` is a sentence about them.
       memory: Memory maps of the NPU calls.

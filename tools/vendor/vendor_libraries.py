@@ -19,7 +19,7 @@ class LibraryKind:
       title: Name of the kind in messages.
       stem: Prefix of the file names of this kind of library, after an optional `lib`.
       constant: Name of the constant that a Python module of this kind defines.
-      export: Function that makes C functions from this constant, as `module:function`.
+      export: Name of the function that makes C functions from this constant, as `module:function`.
     """
 
     title: str

@@ -1,7 +1,7 @@
 """Memory for kernels: the host memory itself if the device can use it, otherwise a copy in a device buffer.
 
-An executable stores constants in the same form as the model. Before kernels read a constant, it is dequantized to
-float32 and reordered as the kernel requires.
+An executable stores constants in the same form as the model. Before kernels read a constant, its numbers are
+dequantized to float32, and put in the order that the kernels require.
 """
 
 from __future__ import annotations

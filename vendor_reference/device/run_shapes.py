@@ -226,7 +226,7 @@ class _ShapesAhead:
 
 
 NOT_WRITTEN = (2**32 - 1,)
-"""Value that marks a dimension in memory that no kernel has written yet."""
+"""Value in memory which shows that no kernel has written a dimension yet."""
 
 
 def _check(

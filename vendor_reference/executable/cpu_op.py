@@ -31,7 +31,7 @@ from litert.core.sizes import MOST
 from litert.core.tensor_type import RankedTensorType
 
 MAX_RANK = 16
-"""Maximum number of dimensions of a tensor, and of its memory layout including blocks."""
+"""Maximum number of dimensions of a tensor, and of its memory layout (in which blocks count as dimensions)."""
 
 MOST_DIM = 2**31 - 1
 """Maximum number of elements of a tensor."""
@@ -347,4 +347,4 @@ CPU_CONFIG = record(
     dynamic_batch=BOOLEAN,
     always=lambda _: ("dynamic_batch",),
 )
-"""Codec of a configuration with chosen layouts; `check_config` compares a configuration with its op."""
+"""Codec of a configuration in which all layouts are chosen; `check_config` compares it with its op."""

@@ -118,7 +118,7 @@ def check_argument(node: JsonNode, argument: Argument) -> None:
 
 
 def check_kernel_task(node: JsonNode, task: KernelTask) -> None:
-    """Checks that constant work sizes fit together, and that only outputs and memory between tasks are zeroed."""
+    """Checks that constant work sizes match, and that only outputs and memory between tasks are zeroed."""
     for place, index in enumerate(task.zeroed):
         kind = task.arguments[index].kind if index < len(task.arguments) else None
         if kind not in _ZEROED:

@@ -32,7 +32,7 @@ def read_module(byte_code: memoryview) -> Executable:
 
 
 def find_function(functions: Mapping[str, Function], name: str) -> Function:
-    """Returns the function with the given name; raises NOT_FOUND with all function names if it does not exist."""
+    """Returns the function with the given name; if there is none, raises NOT_FOUND with all function names."""
     if name in functions:
         return functions[name]
     there = ", ".join(f"'{name}'" for name in functions)
