@@ -1,4 +1,4 @@
-"""Runs transformations on a model, before a vendor's plugin gets the model or for `litert-npu transform`.
+"""Runs transformations on a model, either before a vendor's plugin gets it or for `litert-npu transform`.
 
 Transformation modules are imported only if the options choose a transformation.
 """
@@ -41,7 +41,7 @@ def transform_file(
       The command's report, with the number of matches of each transformation.
 
     Raises:
-      LiteRtError: Any step's error; after an error, no output file is written.
+      LiteRtError: The error of the step that failed; after an error, no output file is written.
     """
     start = time.perf_counter()
     source, target = os.fspath(model_path), os.fspath(output_path)
@@ -90,8 +90,8 @@ def prepare_partitions(
 
     Args:
       layout: Data layout that the vendor's plugin asks for.
-      options: Options of transformations, which may disable the layout change.
-      transformations: Transformations whose `back` phase runs on the partitions after the layout change.
+      options: Options of transformations; they can disable the layout change.
+      transformations: Transformations; those in the phase `back` run on the partitions after the layout change.
     """
     if layout == "NHWC" or (options is not None and options.keep_layout):
         return leave_as_is

@@ -55,8 +55,8 @@ class Taken:
 
     Attributes:
       selected: Partition index of each op that the plugin takes.
-      reasons: Reasons why other ops stay on the CPU, for those ops for which the plugin or the host gives a
-        reason.
+      reasons: Reasons why other ops stay on the CPU; ops for which neither the plugin nor the host gives a reason
+        are omitted.
     """
 
     selected: dict[Op, int]
@@ -79,8 +79,8 @@ class VendorPlugin:
       soc_model: SoC model to compile for.
       data_layout: Data layout of the partitions that the host passes to `compile`.
       grouping: How the host groups the ops that the plugin takes into partitions.
-      is_asked_as_in_stock: Whether the host passes only those ops to the plugin that stock LiteRT passes, to get
-        the same partitions as stock LiteRT.
+      is_asked_as_in_stock: Whether the plugin gets only the ops that it would get from stock LiteRT, so that the
+        partitions are the same as in stock LiteRT.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class VendorPlugin:
         compiler_options: CompilerOptions,
         warnings: list[str],
     ) -> None:
-        """Checks the compatibility, and creates the plugin; later errors from closing it become warnings."""
+        """Checks the compatibility, and creates the plugin; an error while closing it becomes a warning."""
         factory = registered.factory
         self.vendor = factory.soc_manufacturer
         self.soc_model = soc_model
@@ -131,7 +131,7 @@ class VendorPlugin:
             self._warnings.append(str(error))
 
     def close(self) -> None:
-        """Closes the plugin, which must not be called after that; an error of the plugin becomes a warning.
+        """Closes the plugin, which must not be used any more; an error of the plugin becomes a warning.
 
         Raises:
           LiteRtError: RUNTIME_FAILURE or TIMEOUT_EXPIRED, if the plugin's process crashed or hung; its compiled

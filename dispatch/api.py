@@ -1,9 +1,9 @@
-"""The dispatch table: the functions that a vendor implements to let the host run byte code on a device.
+"""The dispatch table: the functions that a vendor implements so that the host can run byte code on a device.
 
 The functions have the same names as in LiteRT's C tables, without the prefix
 (`litert/vendors/c/litert_dispatch_api.h`). `register_asset` follows the custom op assets guide. If the vendor does
-not override a function, its default implementation is used, which works on host memory. The vendor's module
-contains the table as the variable `DISPATCH`.
+not override a function, the host uses the function's default implementation, which works on host memory. The
+vendor's module contains the table as the variable `DISPATCH`.
 
 Order of calls: The host calls `initialize`, `check_runtime_compatibility` and `device_context_create`, then
 `register_asset` for each companion and then for each asset. For each NPU call, the host calls
@@ -13,12 +13,12 @@ the host calls `register_tensor_buffer` and `attach_input` or `attach_output`. F
 buffer, then detaches and unregisters the old buffer. To release a model, the host detaches all buffers, then
 unregisters all buffers, then destroys the contexts.
 
-Threads: For each context, the host makes one call at a time, from any thread. It makes calls for different
+Threads: For each context, the host makes one call at a time, from any thread. The host makes calls for different
   contexts in parallel, even for two invocation contexts of the same device context.
 
 Errors: To report an error, a function raises `LiteRtError` with a suitable status. The error message that the user
-  sees also contains the vendor and the function. After an error, the host releases each object that was created,
-  exactly once. Errors from release functions are logged.
+  sees also contains the vendor and the function. After an error, the host releases each created object exactly
+  once. Errors from release functions are logged.
 """
 
 from __future__ import annotations
@@ -91,15 +91,15 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
       vendor_id, build_id: Name of the vendor, and name of the driver's build, for messages; the host does not
         search for tables by these names.
       capabilities: BASIC, plus ASYNC if `async_interface` is set, plus GRAPH if `graph_interface` is set.
-      can_reshape: Whether the host may call `get_input_requirements` and `get_output_requirements` again for an
-        open NPU call with attached buffers, to change shapes. If False, the host creates a new invocation context
-        for other shapes.
+      can_reshape: Whether the host may change the shapes of an open NPU call that has attached buffers. To do so,
+        the host calls `get_input_requirements` and `get_output_requirements` again. If False, the host creates a
+        new invocation context for other shapes.
       async_interface, graph_interface: Optional functions for asynchronous runs and for graphs; None if the vendor
         does not support them.
       buffer_handlers: Functions that allocate device memory, for vendors whose buffer requirements exclude host
         memory; None if the vendor uses host memory only.
-      host_side: Name of a function, in the form `package.module:function`, that handles requests of the table in
-        the host's process if the device runs in a separate process. The table sends a request with
+      host_side: Function that handles requests of the table in the host's process if the device runs in a separate
+        process; written as `package.module:function`. The table sends a request with
         `litert.host.serving.ask_host`. The function gets the vendor's options, the name of the request and the
         request's data as JSON values, and must not trust the name or the data. "" means that the table sends no
         requests.
@@ -129,7 +129,7 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
 
         Args:
           environment_options: Options of the environment in which the first model is loaded.
-          options: The vendor's own options, which users set with `--dispatch_option`, by name.
+          options: The vendor's own options by name; users set them with `--dispatch_option`.
         """
 
     def check_runtime_compatibility(
@@ -145,7 +145,7 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         """
 
     def check_device(self, soc_model: str) -> str:
-        """Checks, for `litert-npu check`, whether this machine has the device; must not load a driver.
+        """Checks whether this machine has the device, for `litert-npu check`; must not load a driver.
 
         The host may call this function first, even before `initialize`.
 
@@ -158,14 +158,14 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         return ""
 
     def check_byte_code(self, byte_code: memoryview, function_names: Sequence[str]) -> None:
-        """Checks, for `litert-npu check`, whether the device can read a byte code module; must not load a driver.
+        """Checks whether the device can read a byte code module, for `litert-npu check`; must not load a driver.
 
         The host may call this function first, even before `initialize`. The default implementation accepts every
         module.
 
         Args:
           byte_code: Bytes of one byte code module of the model, mapped from the file.
-          function_names: Names of the functions of the module that the model's NPU calls run.
+          function_names: Names of the module's functions that the model's NPU calls run.
 
         Raises:
           LiteRtError: Any error that `invocation_context_create` would raise for the module or for one of its
@@ -194,7 +194,7 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     def register_asset(
         self, device_context: DeviceContext, asset_name: str, asset_buffer: MemBuffer
     ) -> None:
-        """Gives the vendor one asset of the model, or one companion file, whose name is `<op>/<relative path>`.
+        """Gives the vendor one asset of the model, or one companion file with the name `<op>/<relative path>`.
 
         The asset is mapped into memory and stays valid as long as the device context. The vendor should store the
         buffer, not a copy of its bytes (custom op assets guide, section 3).
@@ -218,8 +218,8 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     ) -> TensorBufferRequirements:
         """Returns the requirements for the buffer of an output, in the same way as `get_input_requirements`.
 
-        The host first calls `get_input_requirements` for all inputs, with their current types. If these types
-        determine an output shape that has a dimension of -1 in `tensor_type`, return the full shape as `shape`.
+        The host first calls `get_input_requirements` for all inputs, with their current types. If `tensor_type`
+        has a dimension of -1, but the input types determine the output's shape, return the full shape as `shape`.
         Programs can then read the shape before a run.
         """
         return find_requirements(self, "get_output_requirements", tensor_type)
@@ -229,8 +229,9 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     ) -> Any:
         """Registers a tensor buffer with the device.
 
-        Even if several NPU calls use a buffer, the host registers the buffer only once; it can register a buffer
-        again after unregistering it. The host keeps the buffer and its memory until the buffer is unregistered.
+        Even if several NPU calls use a buffer, the host registers the buffer only once. After the host has
+        unregistered a buffer, it can register the buffer again. The host keeps the buffer and its memory until the
+        buffer is unregistered.
 
         Returns:
           A handle for the registered buffer, which must be unique and not None. The host passes the handle to the
@@ -239,7 +240,7 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         return tensor_buffer
 
     def unregister_tensor_buffer(self, device_context: DeviceContext, handle: Any) -> None:
-        """Unregisters a buffer; the buffer is not attached to any NPU call."""
+        """Unregisters a buffer, which is no longer attached to any NPU call."""
 
     def invocation_context_create(
         self,
@@ -273,14 +274,14 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     def set_options(
         self, invocation_context: InvocationContext, run_options: Mapping[str, str] | None
     ) -> None:
-        """Sets the options of only the next run; None means no options. The vendor may ignore the options.
+        """Sets the options for the next run only; None means no options. The vendor may ignore the options.
 
         Raises:
           LiteRtError: UNSUPPORTED, if the vendor does not support run options; then every run with options fails.
         """
 
     def attach_input(self, invocation_context: InvocationContext, index: int, handle: Any) -> None:
-        """Attaches a buffer to an input for all later runs, in place of the buffer attached before, if any.
+        """Attaches a buffer to an input for all later runs; a buffer that was attached before is replaced.
 
         If this function raises an error, no buffer is attached to the input any more.
         """
@@ -312,8 +313,8 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
 
         Debuggers compare these tensors with the results of a CPU. Byte code contains the names of tensors if it is
         compiled with `CompilerOptions.taps`. The vendor calls `receive` once for each tensor in a run, after an op
-        has written the tensor and before its memory is reused. Tensors that the vendor's compiler has fused away
-        are omitted. If `receive` raises an exception, the run ends.
+        has written the tensor and before the tensor's memory is reused. Tensors that the vendor's compiler has
+        fused away are omitted. If `receive` raises an exception, the run ends.
 
         Raises:
           LiteRtError: UNSUPPORTED, if the vendor cannot pass intermediate tensors; any error of `invoke`.
@@ -332,12 +333,12 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
 
         Args:
           invocation_context: Context of the NPU call.
-          running: Memory for one number, shared with the host's process, and valid as long as the invocation
-            context.
+          running: Memory for the number of the current task. It is shared with the host's process, and valid as
+            long as the invocation context.
 
         Returns:
-          A description of each task, for error messages, such as "kernel 'f' of op 'MyOp'"; empty if the vendor
-          does not report tasks. Runs with only one task need not write its number.
+          Descriptions of the tasks for error messages, for example "kernel 'f' of op 'MyOp'"; empty if the vendor
+          does not report tasks. If a run has only one task, the run need not write the task's number.
         """
         return ()
 
@@ -364,7 +365,7 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         raise LiteRtError(Status.UNSUPPORTED, f"vendor '{self.vendor_id}' does not support metrics")
 
     def stop_metrics_collection(self, invocation_context: InvocationContext) -> Sequence[Metric]:
-        """Stops collecting metrics, and returns the metrics since `start_metrics_collection`."""
+        """Stops collecting metrics, and returns the metrics collected since `start_metrics_collection`."""
         raise LiteRtError(Status.UNSUPPORTED, f"vendor '{self.vendor_id}' does not support metrics")
 
 
@@ -387,7 +388,7 @@ def not_filled(dispatch: Dispatch[Any, Any], function: str) -> LiteRtError:
 
 @dataclass(slots=True)
 class HostInvocationContext:
-    """Invocation context of the default `invocation_context_create`, `attach_` and `detach_` functions.
+    """Invocation context that the default `invocation_context_create`, `attach_` and `detach_` functions use.
 
     If a vendor needs more fields, it can derive a class from `HostInvocationContext`.
 

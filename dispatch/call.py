@@ -30,14 +30,15 @@ from litert.host.vendor_call import ENDING, VendorCall
 class Call:
     """One NPU call of a loaded model; when the session is closed, its calls are closed too.
 
-    The methods can be called from any thread. A method waits until other methods have returned, and until an
-    asynchronous run has ended.
+    The methods can be called from any thread. Each method first waits until methods called by other threads have
+    returned, and until a started asynchronous run has ended.
 
     Attributes:
       function_name: Name of the byte code function that the NPU call runs.
       input_requirements, output_requirements: The vendor's buffer requirements for each input and each output.
-      can_reshape: Whether shapes can change by `reshape`, without a new NPU call.
-      shares_memory: Whether tensors must be in memory from `allocate`, which is shared with the device's process.
+      can_reshape: Whether `reshape` can change shapes, without a new NPU call.
+      shares_memory: Whether tensors must be in memory from `allocate`; this memory is shared with the device's
+        process.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class Call:
     def reshape(
         self, input_types: Sequence[RankedTensorType], output_types: Sequence[RankedTensorType]
     ) -> None:
-        """Changes shapes, and gets the vendor's new buffer requirements for inputs and outputs that change.
+        """Changes shapes, and gets the vendor's new buffer requirements for the changed inputs and outputs.
 
         The caller must bind the buffers of these inputs and outputs again before the next run. A buffer that is
         bound again stays registered and attached.
@@ -126,7 +127,7 @@ class Call:
             self._note_requirements()
 
     def find_largest_input(self, index: int, pattern: RankedTensorType) -> int:
-        """Returns the size in bytes of the largest tensor for an input's shape pattern; needs `can_reshape`."""
+        """Returns the size in bytes of the largest tensor that matches an input's pattern; needs `can_reshape`."""
         with self._lock:
             self._settle()
             return self._inputs[index].ask_for(pattern).size
@@ -197,7 +198,7 @@ class Call:
                     raise
 
     def invoke_tapped(self, receive: Receive) -> None:
-        """Runs the NPU call like `invoke`, and passes each intermediate tensor with a name to `receive`, once.
+        """Runs the NPU call like `invoke`, and passes each named intermediate tensor to `receive` once.
 
         Raises:
           LiteRtError: UNSUPPORTED, if the vendor cannot pass intermediate tensors; RUNTIME_FAILURE, if the vendor
@@ -238,7 +239,7 @@ class Call:
 
         Returns:
           One event for each output, which is signaled when the output is written. Until a caller has waited for an
-          event, it is also the `event` of the output's buffer.
+          event, the output's buffer also has this event as its `event`.
 
         Raises:
           LiteRtError: Any error of `invoke` that occurs before the run starts. Errors of the run itself are raised
@@ -283,7 +284,7 @@ class Call:
             self._is_measured = True
 
     def stop_metrics(self) -> Sequence[Metric]:
-        """Stops collecting metrics, and returns the metrics since `start_metrics`.
+        """Stops collecting metrics, and returns the metrics collected since `start_metrics`.
 
         Raises:
           LiteRtError: RUNTIME_FAILURE, if `start_metrics` was not called or the vendor returned an invalid value;

@@ -15,7 +15,7 @@ from litert.core.tensor_type import RankedTensorType
 
 
 class KnownBuffer:
-    """A registered buffer and its handle from the vendor; keeps the buffer alive until it is unregistered."""
+    """A registered buffer and the vendor's handle for it; keeps the buffer alive until it is unregistered."""
 
     __slots__ = ("buffer", "handle", "uses")
 
@@ -43,10 +43,10 @@ class OpenDevice:
         self._registrations: dict[int, KnownBuffer] = {}
 
     def acquire(self, buffer: TensorBuffer) -> KnownBuffer:
-        """Registers a buffer if it is not registered yet; each call needs a matching call of `release`.
+        """Registers a buffer if it is not registered yet; each caller must later call `release` once.
 
-        Buffers are distinguished by object identity, not by address. If memory is freed, and other memory is
-        allocated at the same address, a device must map the new memory again.
+        Buffers are distinguished by object identity, not by address. New memory can have the same address as freed
+        memory, but the device must map the new memory again.
         """
         with self.lock:
             found = self._registrations.get(id(buffer))
@@ -99,20 +99,20 @@ class Port:
         self.ask(tensor_type)
 
     def ask(self, tensor_type: RankedTensorType) -> None:
-        """Gets the vendor's buffer requirements for a new tensor type; then a buffer must be bound again."""
+        """Gets the vendor's buffer requirements for a new tensor type; a buffer must then be bound again."""
         self._tensor_type = tensor_type
         self._is_checked = False
         self.requirements = self.ask_for(tensor_type)
 
     def ask_for(self, tensor_type: RankedTensorType) -> TensorBufferRequirements:
-        """Returns the vendor's buffer requirements for a tensor type, without changing this object."""
+        """Returns the vendor's buffer requirements for a tensor type; does not change this object."""
         return ask_requirements(
             self._device.vendor, self._context, self._kind, self._index, tensor_type, self._of_call
         )
 
     @property
     def buffer(self) -> TensorBuffer | None:
-        """The buffer that is bound, if it was bound after the last change of the requirements; otherwise None."""
+        """The bound buffer; None if no buffer was bound since the last change of the requirements."""
         return self._registration.buffer if self._registration and self._is_checked else None
 
     def bind(self, buffer: TensorBuffer) -> None:

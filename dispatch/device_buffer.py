@@ -1,4 +1,4 @@
-"""Tensor buffers in a vendor's device memory, which host and device access in turn."""
+"""Tensor buffers in a vendor's device memory; the host and the device access the memory in turn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DeviceBuffer(TensorBuffer):
-    """Memory that a vendor's buffer handlers have allocated; it is freed with the last reference to it.
+    """Memory that a vendor's buffer handlers have allocated; it is freed when no reference to it is left.
 
     Attributes:
       memory: The vendor's object that identifies the memory.
@@ -33,7 +33,7 @@ class DeviceBuffer(TensorBuffer):
     def __init__(
         self, vendor: Vendor, tensor_type: RankedTensorType, buffer_type: int, size: int
     ) -> None:
-        """Allocates zeroed memory of one of the handlers' types; `size` in bytes is at least the tensor's size."""
+        """Allocates `size` zeroed bytes in memory of one of the handlers' types; the tensor must fit into them."""
         self.memory: Any = None
         handlers = vendor.dispatch.buffer_handlers
         assert handlers is not None
@@ -71,7 +71,10 @@ class DeviceBuffer(TensorBuffer):
         return self._address
 
     def is_of(self, handlers: BufferHandlers[Any] | None) -> bool:
-        """Returns whether these handlers allocated the memory; vendors may use the same number for a type."""
+        """Returns whether these handlers allocated the memory.
+
+        The number of the memory type does not show this, because vendors may use the same number.
+        """
         return handlers is self._handlers
 
     def give(self) -> None:
@@ -84,7 +87,7 @@ class DeviceBuffer(TensorBuffer):
                 self._unlock(self.memory)
 
     def take_back(self) -> None:
-        """Locks the memory for the host after a run, if an array uses it; the address must not have changed."""
+        """After a run, locks the memory for the host if an array uses it; the address must not have changed."""
         if not self._is_in_view:
             return
         before = self._address

@@ -12,12 +12,12 @@ from litert.host.vendor_call import VendorCall
 
 
 class Event:
-    """An event that is unsignaled until `signal` or `fail` is called once; several threads can use it.
+    """An event that stays unsignaled until the first call of `signal` or `fail`; several threads can use it.
 
     If a vendor's driver has its own events, the vendor derives a class that overrides `wait` and `is_signaled`.
 
     Attributes:
-      run: The vendor's function that signals the event, for error messages; set by the host.
+      run: The vendor's function that signals the event. The host sets this attribute for error messages.
     """
 
     run: VendorCall | None = None

@@ -9,7 +9,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 _HUGE_PAGE = 2 << 20
-"""Size of a memory page in bytes, on x86-64 and most aarch64 machines."""
+"""Size in bytes of a huge memory page on x86-64 and most aarch64 machines."""
 
 _POPULATE_WRITE = 23
 """The constant `MADV_POPULATE_WRITE` for `madvise`, which Linux has since version 5.14."""
@@ -18,7 +18,8 @@ _POPULATE_WRITE = 23
 def map_pages(size: int) -> mmap.mmap:
     """Maps new memory that is aligned to a page; `size` is in bytes and may be 0.
 
-    The first access to a page is slow; a huge page takes a tenth of the time of the small pages that it replaces.
+    The first access to a page is slow. The first access to a huge page takes a tenth of the time that the first
+    accesses to the small pages in its place would take.
     """
     is_large = size >= _HUGE_PAGE // 2 and hasattr(mmap, "MADV_HUGEPAGE")
     if is_large:

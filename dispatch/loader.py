@@ -27,8 +27,8 @@ from litert.host.stock_vendors import stock_vendor_folder, stock_vendor_folders
 FILE_PATTERNS = ("LiteRtDispatch*.py", "LiteRtDispatch*.so", "libLiteRtDispatch*.so")
 """Patterns for the file names of dispatch tables.
 
-For example, models compiled for manufacturer Acme need the Python module `LiteRtDispatch_Acme.py` or the shared
-library `libLiteRtDispatch_Acme.so`.
+For example, models that were compiled for manufacturer Acme need the Python module `LiteRtDispatch_Acme.py` or the
+shared library `libLiteRtDispatch_Acme.so`.
 """
 
 _LOG = logging.getLogger(__name__)
@@ -44,10 +44,10 @@ def find_dispatch(manufacturer: str, library_path: str = "") -> Dispatch[Any, An
     """Finds and checks the dispatch table of a manufacturer; each process loads a table only once.
 
     Args:
-      manufacturer: Name of the manufacturer in the stamp of the compiled file. This name must equal the name of an
-        entry point, or the part after `LiteRtDispatch_` in a file name. If no name is equal, the function takes a
-        name that differs only in upper and lower case, then a library from stock LiteRT's wheel, then the only
-        shared library in the folder.
+      manufacturer: Name of the manufacturer in the stamp of the compiled file. The table is found if this name is
+        also the name of an entry point, or the part after `LiteRtDispatch_` in a file name. If there is no such
+        table, the function uses the first of these tables that exists: a table whose name differs only in upper
+        and lower case, a library from stock LiteRT's wheel, or the only shared library in the folder.
       library_path: Folder that is searched, with its subfolders, before the installed packages; "" for no folder.
 
     Raises:
@@ -83,7 +83,7 @@ def load_library(path: str) -> Dispatch[Any, Any]:
 
 
 def why_no_table(library_path: str) -> str:
-    """Returns a message about a folder without a dispatch table; "" with a table, or if no folder is given."""
+    """Returns a message about a folder without a dispatch table; "" if the folder has a table or is not given."""
     if not library_path or find_files([library_path], FILE_PATTERNS):
         return ""
     return (

@@ -28,7 +28,7 @@ class ExecutableType(IntEnum):
 
 
 class AsyncInterface(ABC, Generic[InvocationContext]):
-    """Functions for asynchronous runs; the host uses an NPU call again after all events of its run are signaled.
+    """Functions for asynchronous runs; the host reuses an NPU call only when all events of its run are signaled.
 
     If a vendor does not provide these functions, the host calls `invoke` in a separate thread for asynchronous
     runs.
@@ -113,7 +113,7 @@ class GraphInterface(ABC, Generic[DeviceContext, Graph]):
     def assign_node_function(
         self, graph: Graph, node_id: int, executable_id: int, function_name: str
     ) -> None:
-        """Sets the executable and the function that a node runs; "" if the executable has only one function."""
+        """Sets a node's executable and function; `function_name` is "" if the executable has only one function."""
 
     @abstractmethod
     def annotate_graph(self, graph: Graph, key: str, value: str) -> None:
@@ -139,7 +139,7 @@ class GraphInterface(ABC, Generic[DeviceContext, Graph]):
 
 
 class LockMode(IntEnum):
-    """How the host uses locked memory: it reads, writes, or does both (LiteRT's `LiteRtTensorBufferLockMode`)."""
+    """How the host uses locked memory: it reads, writes, or both (LiteRT's `LiteRtTensorBufferLockMode`)."""
 
     READ = 0
     WRITE = 1

@@ -79,7 +79,7 @@ def refuse_misfit(
     where: str,
     dispatch: Dispatch[Any, Any] | None = None,
 ) -> None:
-    """Raises INVALID_ARGUMENT if a buffer cannot be bound to an input or output of a tensor type."""
+    """Raises INVALID_ARGUMENT if a buffer cannot be bound to an input or output with a given tensor type."""
     given = buffer.tensor_type
     misfit = find_memory_misfit(buffer, requirements, dispatch)
     if given.element_type is not tensor_type.element_type or not is_of_pattern(

@@ -40,7 +40,7 @@ class RunSettings:
         self.are_taken = bool(self._set_scheduling_info or self._set_options)
 
     def give(self) -> None:
-        """Passes the settings to the vendor; an error of `set_options` ends the run, others are logged."""
+        """Passes the settings to the vendor; errors of `set_options` end the run, and other errors are logged."""
         if self._set_scheduling_info:
             try:
                 self._set_scheduling_info(self.scheduling_info)

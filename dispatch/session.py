@@ -1,7 +1,8 @@
-"""A model that is loaded on a vendor's device; calls the functions of the dispatch table in LiteRT's order.
+"""Loads a model onto a vendor's device; calls the functions of the dispatch table in LiteRT's order.
 
-Open: `initialize` (once in a process), `check_runtime_compatibility`, `device_context_create`, `register_asset`
-for each asset. The session releases all objects in reverse order, even after an error while loading.
+To load a model, the session calls `initialize` (once in a process), `check_runtime_compatibility`,
+`device_context_create`, and `register_asset` for each asset. The session releases all objects in reverse order,
+even after an error while loading.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Session:
         options: Mapping[str, str],
         assets: Sequence[tuple[str, MemBuffer]],
     ) -> None:
-        """Opens the device, and registers companion files, then assets; the files must stay open.
+        """Opens the device, then registers companion files, then assets; the files with these data must stay open.
 
         Raises:
           LiteRtError: Any error of the vendor; the message contains the vendor and the function. After an error,

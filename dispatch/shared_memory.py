@@ -1,4 +1,4 @@
-"""Tensor memory that two processes share: an anonymous file; the system provides pages at their first access."""
+"""Tensor memory in an anonymous file that two processes share; the system provides a page at its first access."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from litert.host.service import seal_size
 
 _LEAST_BYTES = 64 << 20
 _BEHIND = 64
-"""Number of unused bytes after each tensor, because CPU kernels may read slightly past the end of a tensor."""
+"""Number of unused bytes after each tensor; needed because CPU kernels may read slightly past a tensor's end."""
 
 
 class SharedMemory:
@@ -29,7 +29,7 @@ class SharedMemory:
     """
 
     def __init__(self, most_bytes: int) -> None:
-        """Creates the shared file; the file is smaller if the process may not use `most_bytes` of memory.
+        """Creates the shared file of `most_bytes`; the file is smaller if the process may not use so much memory.
 
         Raises:
           LiteRtError: MEMORY_ALLOCATION_FAILURE.

@@ -26,7 +26,7 @@ _PARTS = (
 
 
 def check_table(table: object, where: str) -> Dispatch[Any, Any]:
-    """Returns a dispatch table after a check that the table is complete and that its version is supported.
+    """Checks that a dispatch table is complete and that its version is supported, and returns the table.
 
     Raises:
       LiteRtError: WRONG_VERSION, if the host does not support the table's version; DYNAMIC_LOADING, for every

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 ALIGNMENT = 64
-"""Alignment of host memory that the runtime allocates, in bytes."""
+"""Alignment in bytes of the host memory that the runtime allocates."""
 
 
 class BufferType(IntEnum):

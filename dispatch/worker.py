@@ -20,7 +20,7 @@ class Worker:
     __slots__ = ("_executor", "_lock", "_name", "_thread_id")
 
     def __init__(self, name: str) -> None:
-        """Stores the name for the thread, which debuggers show."""
+        """Stores the thread's name, which debuggers show."""
         self._name = name
         self._lock = threading.Lock()
         self._executor: ThreadPoolExecutor | None = None

@@ -3,8 +3,9 @@
 The folder holds compiled kernel programs and the results of driver tests.
 
 The machine code in the cache folder runs with the current user's rights, so the folder must belong to this user
-alone. A marker file identifies the folder as the SDK's cache. Symbolic links, and folders and files that other
-users can write to, are not used. If no such folder can be created, the process works without a cache.
+alone. A marker file identifies the folder as the SDK's cache. The cache does not use symbolic links, and it does
+not use folders and files to which other users can write. If no such folder can be created, the process works
+without a cache.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _MARK_TEXT = """Signature: 8a477f597d28d172789f06886806bc55
 
 
 def cache_folder(part: str) -> str:
-    """Returns the path of a subfolder in `$LITERT_NPU_CACHE_DIR/litert-npu-cache` or the user's cache folder.
+    """Returns the path of a subfolder in `$LITERT_NPU_CACHE_DIR/litert-npu-cache` or in the user's cache folder.
 
     Args:
       part: Name of the subfolder, such as "programs". The subfolder does not have to exist.
@@ -75,8 +76,8 @@ def keep_file(
 ) -> None:
     """Writes an entry to a cache subfolder.
 
-    If the entries whose file names match `names` exceed `limit_bytes`, the least recently used entries are
-    removed.
+    If the total size of the entries whose file names match `names` exceeds `limit_bytes`, the least recently used
+    entries are removed.
 
     Raises:
       OSError: The cache subfolder cannot be created or used.

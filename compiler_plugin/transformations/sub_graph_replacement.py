@@ -1,4 +1,4 @@
-"""Base classes of transformations that a file of `--transformations_config` configures."""
+"""Base classes of transformations that are configured by a file from `--transformations_config`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _logger = logging.getLogger(__name__)
 
 
 class ConfiguredReplacement(Transformation):
-    """A transformation that runs once for each description whose `id` equals its `replacement_id`.
+    """A transformation with a `replacement_id`; it runs once for each description that has this `id`.
 
     Attributes:
       match_kinds: Kinds of descriptions that the transformation accepts.
@@ -89,7 +89,7 @@ class SubgraphReplacement(ConfiguredReplacement):
         """Returns the replacement of a sub-graph.
 
         The default creates the `op` in the description: a user-defined op, a builtin operator of TFLite or any
-        custom op. The new op has the custom attributes as its attributes, and the inputs and outputs of the
+        custom op. The new op gets the custom attributes in the description, and the inputs and outputs of the
         sub-graph.
 
         Args:
@@ -108,11 +108,11 @@ class SubgraphReplacement(ConfiguredReplacement):
         return _create_op(graph, match)
 
     def nodes_to_remove(self, graph: Graph, match: SubgraphMatch) -> Sequence[Node | str]:
-        """Returns ops or ids to remove after a replacement if they have no readers; by default, all."""
+        """Returns the ops to remove after a replacement if nothing reads them, or their ids; by default, all."""
         return match.nodes
 
     def find_and_replace_pattern(self, graph: Graph) -> int:
-        """Replaces all sub-graphs that the descriptions match."""
+        """Replaces all sub-graphs that match the descriptions."""
         count = 0
         for description in self.descriptions:
             for match in matching_instances(graph, description):
@@ -146,10 +146,10 @@ class SubgraphReplacement(ConfiguredReplacement):
 
 
 class OpForSubgraph(SubgraphReplacement):
-    """Replaces each sub-graph that a description matches by the `op` in the description."""
+    """Replaces each sub-graph that matches a description by the `op` in this description."""
 
     def __init__(self, replacement_id: str) -> None:
-        """Creates the transformation for a description with an `op` whose id no other transformation has."""
+        """Creates the transformation for a description that has an `op` and an id of no other transformation."""
         self._replacement_id = replacement_id
 
     @property
@@ -162,7 +162,7 @@ class OpForSubgraph(SubgraphReplacement):
 
 
 class GeneralReplacement(ConfiguredReplacement):
-    """A transformation of the whole graph that gets `custom_attributes` from a configuration file."""
+    """A transformation of the whole graph; it gets `custom_attributes` from a configuration file."""
 
     match_kinds = (MatchKind.GENERAL,)
 
@@ -175,7 +175,7 @@ class GeneralReplacement(ConfiguredReplacement):
           descriptions: The `custom_attributes` in one description.
 
         Returns:
-          As `find_and_replace_pattern`.
+          The same as `find_and_replace_pattern`.
         """
 
     def find_and_replace_pattern(self, graph: Graph) -> int:
@@ -194,7 +194,8 @@ def assign_descriptions(
     """Assigns each description to the transformation that has its id.
 
     Returns:
-      New front-phase transformations, for descriptions with an `op` whose ids no transformation has.
+      New front-phase transformations. They are for descriptions that have an `op` and an id that no given
+      transformation has.
 
     Raises:
       LiteRtError: NOT_FOUND, if no transformation has the id of a description and the description has no `op`;
@@ -249,7 +250,7 @@ def _unknown_id(description: ReplacementDescription, known: Sequence[str]) -> Li
 def configure_replacements(
     loaded: Sequence[LoadedTransformation], paths: Sequence[str]
 ) -> list[LoadedTransformation]:
-    """Assigns the descriptions in all files; ALREADY_EXISTS, if an id is another transformation's name."""
+    """Assigns the descriptions in all files; raises ALREADY_EXISTS if an id is another transformation's name."""
     files = [(path, read_replacement_config(path)) for path in paths]
     descriptions = [description for _, found in files for description in found]
     made = assign_descriptions((item.transformation for item in loaded), descriptions)

@@ -1,12 +1,12 @@
-"""Finds the sub-graphs that a configuration describes: by a scope of names, or between start and end points.
+"""Finds the sub-graphs that a configuration describes by a scope of names, or by start and end points.
 
 The name of a node is the name of its first output tensor, without a `:0` at the end. If the converter has merged
 ops, the name has several parts (`model/a/Relu;model/a/BiasAdd`), and each part can match. A sub-graph must not
 read tensors that depend on its own results, because no single op could then replace the sub-graph.
 
-The search differs from the Model Optimizer in three points. A scope ends at a `/`. Each different string that the
-regular expression of a scope matches is a separate sub-graph. Ops after the start points belong to the sub-graph
-only if an end point depends on them.
+This search differs from the Model Optimizer's search in three ways. A scope ends at a `/`. Each different string
+that matches the regular expression of a scope leads to a separate sub-graph. Ops after the start points belong to
+the sub-graph only if an end point depends on them.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from compiler_plugin.transformations.sub_graph_match import (
 def matching_instances(
     graph: Graph, description: ReplacementDescription
 ) -> Iterator[SubgraphMatch]:
-    """Yields the sub-graphs that a description matches, ordered by the execution of their first ops.
+    """Yields the sub-graphs that match a description, in the execution order of their first ops.
 
     The caller may replace each sub-graph before it requests the next sub-graph.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if there is no op between the points, outside ops read a port that is not an
-        output, or the sub-graph reads tensors that depend on its own results.
+      LiteRtError: INVALID_ARGUMENT, if there is no op between the points, if ops outside the sub-graph read a port
+        that is not an output, or if the sub-graph reads tensors that depend on its own results.
     """
     if description.match_kind is MatchKind.POINTS:
         places = _find_places(graph)

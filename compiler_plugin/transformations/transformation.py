@@ -4,8 +4,8 @@ The file of a transformation is in the subfolder `front`, `middle` or `back` of 
 determines the phase, and no registration is needed. Most transformations are an `OpReplacement` or a
 `PatternReplacement` (`replacement.py`).
 
-The order of the transformations in a phase is given by `run_before` and `run_after`, and otherwise by their names;
-the order of files does not matter.
+The order of the transformations in a phase depends on `run_before` and `run_after`, and otherwise on their names.
+The order of files does not matter.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _COMMAND_LINE = "the command line"
 class Transformation(ABC):
     """Base class of transformations.
 
-    The first sentence of a derived class's docstring is its description in lists of transformations. A derived
+    The first sentence of a derived class's docstring describes the class in lists of transformations. A derived
     class does not run if its name begins with `_`, or if it lacks a method and has subclasses in its file.
 
     Attributes:
       enabled: Whether the transformation runs by default; `--transformations=NAME` runs disabled transformations
         too.
-      phase: Only phase in which the transformation may run; None for any phase.
-      anchor: "start" or "finish" for a class that only marks the beginning or the end of its phase, for
-        `run_before` and `run_after` of other classes.
-      graph_condition: List of functions that take the graph; the transformation runs on a graph only if all
-        functions return true.
-      force_shape_inference: Whether all shapes are inferred again after the transformation; by default, only
-        shapes that depend on its edits.
+      phase: The only phase in which the transformation may run; None for any phase.
+      anchor: "start" or "finish" for a class that only marks the beginning or the end of its phase. Other classes
+        refer to such a class in `run_before` and `run_after`.
+      graph_condition: Functions with the graph as their argument; the transformation runs on a graph only if all
+        of them return true.
+      force_shape_inference: Whether all shapes are inferred again after the transformation; by default, only the
+        shapes that depend on its edits are inferred again.
       force_clean_up: Whether ops without readers are removed directly after the transformation.
     """
 
@@ -67,11 +67,11 @@ class Transformation(ABC):
         return re.split(r"(?<=\.)\s", text, maxsplit=1)[0].rstrip(".")
 
     def run_before(self) -> Sequence[str | type[Transformation]]:
-        """Returns the transformations of the same phase that must run after this one, by name or class."""
+        """Returns the names or classes of transformations in the same phase that must run after this one."""
         return ()
 
     def run_after(self) -> Sequence[str | type[Transformation]]:
-        """Returns the transformations of the same phase that must run before this one, by name or class."""
+        """Returns the names or classes of transformations in the same phase that must run before this one."""
         return ()
 
     def wanted_ops(self) -> Sequence[str]:
@@ -83,7 +83,7 @@ class Transformation(ABC):
         """Transforms one subgraph.
 
         Args:
-          graph: Graph to change, with methods of the graph, its nodes, ports and connections.
+          graph: Graph to change by calling the methods of the graph, and of its nodes, ports and connections.
 
         Returns:
           Number of matches. None means one match if the graph has changed, and no match otherwise.
@@ -96,7 +96,7 @@ def snake_case(name: str) -> str:
 
 
 class OrderRule(NamedTuple):
-    """A rule that transformation `first` runs before `second`; `source` says where the rule comes from."""
+    """The rule that transformation `first` runs before transformation `second`; `source` is the rule's origin."""
 
     first: str
     second: str
@@ -108,9 +108,9 @@ def order_transformations(
 ) -> list[Transformation]:
     """Sorts the transformations of one phase into execution order.
 
-    Rules of `run_before` and `run_after` apply if both transformations are given. The transformations in `named`
-    must run in the order of this list. Where these rules leave a choice, transformations run in alphabetical
-    order. All names must differ.
+    A rule of `run_before` or `run_after` applies only if both of its transformations are given. The
+    transformations in `named` must run in the order of this list. Where these rules leave a choice,
+    transformations run in alphabetical order. All names must differ.
 
     Raises:
       LiteRtError: INVALID_TRANSFORMATION, if rules contradict each other; the error lists the rules that form a

@@ -31,14 +31,15 @@ def plan_transformations(
 
     Args:
       loaded: Transformations to choose from, with unique names.
-      selection: Entries of `--transformations`, applied in order to the user's enabled transformations. An entry
-        is the name of a transformation, or `all` or the name of a phase for all enabled transformations. An entry
-        adds transformations, or removes them if it begins with `-`. Transformations that entries list by name run
-        in the order of the entries.
+      selection: Entries of `--transformations`, which are applied in order. At first, the user's enabled
+        transformations are selected. An entry is the name of a transformation or of a phase, or `all`. The name of
+        a phase stands for the enabled transformations in the phase, and `all` stands for all enabled
+        transformations. An entry adds transformations, or removes them if it begins with `-`. If transformations
+        are selected by their own names, they run in the order of these entries.
 
     Raises:
-      LiteRtError: NOT_FOUND, if an entry or a rule names an unknown transformation; INVALID_TRANSFORMATION, if
-        rules contradict each other.
+      LiteRtError: NOT_FOUND, if an entry or a rule contains an unknown name; INVALID_TRANSFORMATION, if rules
+        contradict each other.
     """
     known = {item.name for item in loaded}
     check_rules(loaded)

@@ -1,8 +1,8 @@
-"""A dispatch table for one loaded model that runs the device in a separate process.
+"""A dispatch table that runs the device in a separate process; each table is for one loaded model.
 
-If the process crashes, hangs or ends in a call, the call fails with an error that says what the device was doing.
-The next call starts a new process. The host records all contexts, registered buffers and attached buffers, and
-restores them in the new process.
+If the process crashes, hangs or ends during a call, the call fails with an error that says what the device was
+doing. The next call starts a new process. The host records all contexts, registered buffers and attached buffers,
+and restores them in the new process.
 
 Tensors are in memory that both processes share. To start a run, the host writes a number to shared memory and
 sends a signal; when the run has ended, the process sends a signal back. All other requests are sent as JSON.
@@ -98,7 +98,7 @@ class IsolatedCall:
 
 
 class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
-    """The dispatch table of a manufacturer, run in a separate process; the owner must close the table."""
+    """The dispatch table of a manufacturer, which runs in a separate process; the owner must close the table."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
 
         Args:
           manufacturer: Name of the manufacturer; the process loads the manufacturer's dispatch table.
-          library_path: Folder with dispatch tables, as for `find_dispatch`.
+          library_path: Folder to search for dispatch tables, as in `find_dispatch`.
           files: File descriptors of the files that contain byte code and assets; the files must stay open.
           options: The vendor's options, which are passed to the table's `sandbox_needs`.
           limits: Time and memory limits of the process.

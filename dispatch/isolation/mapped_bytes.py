@@ -21,7 +21,7 @@ _FAILED = ctypes.c_void_p(-1).value
 
 
 class MappedTensor:
-    """A tensor's part of the shared memory, between protected bytes; the part is unmapped after its last use.
+    """The part of the shared memory that holds a tensor, between protected bytes; unmapped after its last use.
 
     Attributes:
       address: Address of the first byte.

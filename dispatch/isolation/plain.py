@@ -19,7 +19,7 @@ def type_to_plain(tensor_type: RankedTensorType) -> list[Any]:
 
 
 def type_from_plain(plain: Sequence[Any]) -> RankedTensorType:
-    """The other way."""
+    """Converts JSON values to a tensor type."""
     element_type, shape, strides = plain
     layout = Layout(tuple(shape), None if strides is None else tuple(strides))
     return RankedTensorType(ElementType(element_type), layout)
@@ -32,7 +32,7 @@ def requirements_to_plain(wanted: TensorBufferRequirements) -> list[Any]:
 
 
 def requirements_from_plain(plain: Sequence[Any]) -> TensorBufferRequirements:
-    """The other way."""
+    """Converts JSON values to buffer requirements."""
     return TensorBufferRequirements(*plain)
 
 
@@ -45,7 +45,7 @@ def scheduling_to_plain(info: SchedulingInfo) -> list[Any]:
 
 
 def scheduling_from_plain(plain: Sequence[Any]) -> SchedulingInfo:
-    """The other way."""
+    """Converts JSON values to scheduling info."""
     uid, feature, priority, group = plain
     job_group = None if group is None else bytes.fromhex(group)
     return SchedulingInfo(uid, feature, priority, job_group)

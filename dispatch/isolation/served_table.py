@@ -1,4 +1,4 @@
-"""Handles the host's requests in a device process: calls the functions of a vendor's dispatch table."""
+"""Handles the host's requests in a device process by calling the functions of a vendor's dispatch table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from litert.core.version import ApiVersion
 from litert.host.serving import RING, Handlers, ask_host
 
 Slot = tuple[str, int]
-"""An input or output of an NPU call: `input` or `output`, and the index."""
+"""An input or output of an NPU call: the kind (`input` or `output`) and the index."""
 
 
 @dataclass(eq=False)

@@ -25,9 +25,9 @@ def load_table(
     """Loads a dispatch table and enters the sandbox; before this, the process must not read any part of a model.
 
     Args:
-      manufacturer: Name of the manufacturer; the process loads the manufacturer's dispatch table. "" loads no
-        table.
-      library_path: Folder with dispatch tables, as for `find_dispatch`.
+      manufacturer: Name of the manufacturer; the process loads the manufacturer's dispatch table. If the name is
+        "", no table is loaded.
+      library_path: Folder to search for dispatch tables, as in `find_dispatch`.
       options: The vendor's options, which are passed to the table's `sandbox_needs`.
       folder: Folder for temporary files; "" for a process without a sandbox.
       readable: Paths of further files that the process may read.

@@ -1,4 +1,4 @@
-"""Writes the current NPU call and task of a child process to a page of memory shared with the host."""
+"""Writes the current NPU call and task of a child process to a memory page that is shared with the host."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _numbers = count()
 def watched_invoke(
     vendor: Vendor, context: Any, function_name: str, invoke: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """Returns a function that runs an NPU call and reports its current task; `invoke` itself without a host.
+    """Returns a function that runs an NPU call and reports its current task; without a host, returns `invoke`.
 
     Raises:
       LiteRtError: Any error of the vendor.

@@ -1,4 +1,4 @@
-"""Python objects for the contexts of a dispatch library; each keeps the objects alive that the context uses."""
+"""Python objects for the contexts of a dispatch library; each keeps alive the objects that its context uses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class NativeDevice:
       handle: The library's context, as cffi's `LiteRtDispatchDeviceContext`.
       options: Handle of the options that the context was created with.
       kept: Buffers and their C structs, which the library may read until the context is destroyed.
-      was_told_of_assets: Whether a warning that the library does not accept assets has been logged.
+      was_told_of_assets: Whether the host has already logged the warning that the library does not accept assets.
     """
 
     handle: Any

@@ -43,8 +43,8 @@ class DispatchLibrary:
 
     Attributes:
       path: Path of the library's file.
-      name: Vendor's name in the file name, such as `Acme` in `libLiteRtDispatch_Acme.so`; otherwise the whole file
-        name.
+      name: Vendor's name in the file name, such as `Acme` in `libLiteRtDispatch_Acme.so`; the whole file name if
+        it contains no vendor's name.
       api: Function table filled by the library, as cffi's `LiteRtDispatchApiWithAssets*`.
       register_asset: The library's function `LiteRtDispatchRegisterAsset`, exported or in the table; None if it is
         missing.
@@ -126,7 +126,7 @@ def new_api() -> Any:
 
 
 def plain_api(api: Any) -> Any:
-    """Casts a table from `new_api` to `LiteRtDispatchApi*`, the type that all libraries know."""
+    """Casts the result of `new_api` to `LiteRtDispatchApi*`, the type that all libraries know."""
     return ffi.cast("LiteRtDispatchApi*", api)
 
 

@@ -36,7 +36,7 @@ _OPTIONAL = {
         "destroy_metrics",
     ),
 }  # fmt: skip
-"""Slots that are NULL if the vendor does not override a function, so that the host need not call them."""
+"""Slots that are NULL if the vendor does not override their function, so that the host need not call it."""
 
 
 class ExportedTable:

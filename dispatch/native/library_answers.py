@@ -23,7 +23,7 @@ def check_answer(status: int) -> None:
 
 
 def answer(c_type: str, function: Any, *arguments: Any) -> Any:
-    """Calls a function of the library, and returns the value of a C type that it writes to its last argument."""
+    """Calls a function of the library, and returns the value that it stores through its last argument."""
     made = ffi.new(f"{c_type}*")
     check_answer(function(*arguments, made))
     return made[0]

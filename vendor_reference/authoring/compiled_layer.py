@@ -43,7 +43,7 @@ _MOST_BESIDE = 1000
 class LayerOptions:
     """The path of a layer's asset, and compile options.
 
-    The options' shape bounds are for the op's dynamic tensors.
+    The shape bounds in the options apply to the op's dynamic tensors.
     """
 
     path: str
@@ -116,8 +116,8 @@ def compile_layer(subject: Subject, options: LayerOptions) -> Iterator[CompiledL
     """Compiles a layer for an op; the temporary files of the compilation are removed when the context ends.
 
     Raises:
-      LiteRtError: UNSUPPORTED, with the reason, if the NPU does not accept the op; any other problem with the
-        layer.
+      LiteRtError: UNSUPPORTED, with the reason, if the NPU does not accept the op; another status, for any other
+        problem with the layer.
     """
     with temporary_folder() as folder:
         model_path, output_path = os.path.join(folder, "op.tflite"), os.path.join(folder, "npu")
@@ -147,7 +147,7 @@ def load_layer(options: LayerOptions, op_name: str) -> tuple[CustomLayer, LayerF
 def described_names(path: str, asset_root: str) -> Sequence[str]:
     """Returns the layer names in an asset.
 
-    The result is empty if the asset contains no names, or if only its machine code knows the names.
+    The result is empty if the asset contains no names, or if the names are only in its machine code.
     """
     reader = find_reader(path)
     if not isinstance(reader, DescriptionReader) or reader.runs_to_tell:
@@ -157,7 +157,7 @@ def described_names(path: str, asset_root: str) -> Sequence[str]:
 
 
 def find_layer_files(path: str, asset_root: str, op_name: str) -> Sequence[str]:
-    """Returns the paths of an asset and of all files that the asset names or includes.
+    """Returns the paths of an asset and of all files that are named or included in it.
 
     If the asset cannot be read, returns all files in the asset's folder, since a change to one of these files may
     repair the asset.

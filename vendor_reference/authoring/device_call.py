@@ -1,6 +1,6 @@
-"""Loads a function of an executable onto the device as the runtime does, runs it and measures it.
+"""Loads a function of an executable onto the device like the runtime, runs the function and measures it.
 
-A guard region before and after each tensor's memory reveals kernels that read or write outside a tensor.
+Guard regions before and after each tensor's memory reveal kernels that read or write outside a tensor.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 class GuardedTensor:
     """A tensor's memory with guards, filled with zeros at first.
 
-    `array` is a NumPy view, and `buffer` the vendor's view.
+    `array` is NumPy's view of the memory, and `buffer` is the vendor's view.
     """
 
     def __init__(self, tensor_type: RankedTensorType) -> None:
@@ -76,7 +76,7 @@ class GuardedTensor:
         return self._bytes.tobytes()
 
     def damage(self) -> int | None:
-        """Returns the offset of the first changed guard byte from the tensor's start.
+        """Returns the offset from the tensor's start to the first guard byte that has changed.
 
         Returns None if no guard byte has changed.
 
@@ -95,7 +95,7 @@ class CallTimes:
 
     Attributes:
       kernels: Time of each kernel on the device, by kernel name; if a kernel is launched several times in a run,
-        the sum of its times.
+        its times are added.
       calls: Time of the whole call, measured on the host.
     """
 
@@ -187,7 +187,7 @@ def load_kernel(
     num_items: Sequence[int],
     group: Sequence[int] | None = None,
 ) -> AbstractContextManager[DeviceCall]:
-    """Loads a kernel without an op; the kernel's arguments are the inputs, then the outputs.
+    """Loads a kernel that belongs to no op; the kernel's arguments are the inputs, then the outputs.
 
     Args:
       text: Source code of the program, in OpenCL C.

@@ -50,19 +50,19 @@ LAYERS: Mapping[str, tuple[str, Shape, Shape, Shape, Mapping[str, Any]]] = {
     "product of 16 x 1024 and 1024 x 1024":
         ("FULLY_CONNECTED", (16, 1024), (1024, 1024), (16, 1024), {}),
 }  # fmt: skip
-"""The layers to measure: an op, the shapes of its operand, weights and result, and its options."""
+"""The layers to measure; each has an op, the shapes of operand, weights and result, and the op's options."""
 
 
 @dataclass(frozen=True, slots=True)
 class TriedTuning:
-    """A tuning of the firmware that was measured, and the time of each layer with this tuning.
+    """A tuning of the firmware, and the measured time of each layer with this tuning.
 
     Attributes:
       width: Number of floats in a vector.
       rows: Number of rows of a matrix product that a worker computes at once.
       unit_operations: Minimum number of operations that the firmware assigns to a worker at once.
       layers_us: Median time of each layer, by the layer's title, in microseconds.
-      relative: Geometric mean of the layers' times, relative to the default tuning.
+      relative: Geometric mean of the layers' times, relative to their times with the default tuning.
       problem: Reason why the tuning cannot be used; "" if the tuning can be used.
     """
 
@@ -82,7 +82,7 @@ def tune_firmware(device: OpenClDevice) -> tuple[FirmwareTuning, Sequence[TriedT
       the default first.
 
     Raises:
-      LiteRtError: The device reports an error.
+      LiteRtError: If the device reports an error.
     """
     tunings = candidates(device.default_tuning, device.info)
     with _compiled_layers() as layers, ExitStack() as stack:

@@ -54,8 +54,8 @@ class KernelListing:
     Attributes:
       entry: Name of the kernel.
       arguments: Arguments in the order in which the kernel declares them.
-      global_size: Number of work items in each dimension: numbers, or formulas over sizes that are known only in a
-        run.
+      global_size: Number of work items in each dimension: numbers, or formulas with sizes that are known only at
+        run time.
       local_size: Number of work items of a work group in each dimension, as numbers or formulas; empty if the
         driver chooses.
       defines: Names and values of the layer's own defines, without the built-in defines.
@@ -126,7 +126,7 @@ def _shown_sizes(compiled: CompiledLayer, sizes: Sequence[Size]) -> list[int | s
 
 
 def find_signature(program: Program, entry: str) -> KernelSignature | None:
-    """Returns a kernel's declared signature from a cached build, which exists if the layer was just compiled."""
+    """Returns a kernel's declared signature from the cached build of its program; None if it is not cached."""
     built = find_built(program_key(program, choose_device().fingerprint))
     return built.kernels.get(entry) if built else None
 

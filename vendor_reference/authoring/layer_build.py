@@ -69,8 +69,8 @@ def build_layer(
 
     Raises:
       LiteRtError: UNSUPPORTED, if the layer is not an OpenCL kernel, or if the source code is to be omitted but is
-        the layer's only description. COMPILATION or NOT_FOUND, if no device can compile the layer. Any other
-        problem with the layer.
+        the layer's only description. COMPILATION or NOT_FOUND, if no device can compile the layer. Another status,
+        for any other problem with the layer.
     """
     files = _files(options, op_name, with_source)
     refusal: LiteRtError | None = None

@@ -23,8 +23,8 @@ class SubjectReport:
     Attributes:
       title: Title of the op for people.
       types: Types of the op's inputs and outputs, in MLIR syntax.
-      kernel: Listing of the kernel; None if the check ends earlier, or if the build fails and `shows_unbuilt` is
-        not set.
+      kernel: Listing of the kernel; None if the check ends before the listing is made, or if the build fails and
+        `shows_unbuilt` is not set.
       notes: Notes about details that are legal, but may be mistakes.
       problem: Reason why the layer does not fit the op; "" if the layer fits the op.
     """
@@ -82,9 +82,9 @@ def check_subject(
 ) -> SubjectReport:
     """Checks a layer for an op by compiling it.
 
-    A layer that does not fit is reported in the result, without an error.
+    If the layer does not fit the op, the result gives the reason, and no error is raised.
 
-    With `shows_unbuilt`, the report lists the kernel even if its build fails.
+    If `shows_unbuilt` is set, the report contains the listing of the kernel even if the build fails.
     """
     found = SubjectReport(subject.title, describe_op(subject.op))
     try:

@@ -68,7 +68,7 @@ class RunningLayer:
         ]
 
     def set_inputs(self, arrays: Sequence[Array]) -> None:
-        """Sets the non-constant inputs, in the order of the subject's model, to arrays of their types."""
+        """Sets the non-constant inputs to arrays of their types, in the order of the subject's model."""
         inputs = self.call.inputs[: len(self.compiled.subject.inputs)]
         for memory, array in zip(inputs, arrays, strict=True):
             memory.array[...] = array
@@ -167,16 +167,16 @@ def separate_memory(compiled: CompiledLayer) -> tuple[CompiledLayer, Sequence[Ar
 
 
 def load_compiled(compiled: CompiledLayer) -> AbstractContextManager[DeviceCall]:
-    """Loads a compiled layer as the runtime does: its buffers lie at their planned offsets."""
+    """Loads a compiled layer like the runtime, so that its buffers lie at their planned offsets."""
     native = compiled.options.compiler.allow_native_assets
     return load_call(compiled.byte_code, compiled.function, compiled.assets, native)
 
 
 def freeze_shapes(subject: Subject, options: LayerOptions) -> None:
-    """Replaces dynamic input shapes by the model's initial shapes, from which it computes the output shapes.
+    """Replaces dynamic input shapes by the model's initial shapes, and computes the output shapes from them.
 
-    Two kinds of outputs keep a dynamic shape: outputs whose shape the layer's kernel writes, and outputs with a
-    bound whose shape a separate shape kernel computes.
+    Two kinds of outputs keep a dynamic shape. The shape of the first kind is written by the layer's kernel. The
+    second kind has a bound, and a separate shape kernel computes its shape.
     """
     op, tensors = subject.op, subject.model.subgraphs[0].tensors
     if all(tensor.type.layout.is_static for tensor in tensors):
@@ -203,7 +203,7 @@ def freeze_shapes(subject: Subject, options: LayerOptions) -> None:
 
 
 def constant_value(tensor: Tensor) -> Array:
-    """Returns a constant's numbers as kernels get them: dequantized if a DEQUANTIZE follows the constant."""
+    """Returns a constant's numbers as kernels get them; a following DEQUANTIZE is applied to them."""
     stored = stored_constant(tensor)
     assert stored is not None
     numbers = np.frombuffer(stored.data, stored.element_type.numpy_dtype).reshape(stored.shape)

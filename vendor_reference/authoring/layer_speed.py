@@ -91,9 +91,9 @@ class Speed:
 
 
 def measure_speed(running: RunningLayer, repeat: int, flops: Formula | None) -> Speed:
-    """Measures a layer whose inputs have been set, then the device's limits.
+    """Measures a layer whose inputs have been set, and then measures the device's limits.
 
-    `flops` is a formula for the number of the layer's operations, over B, F, Y and X of output 0.
+    The formula `flops` computes the number of the layer's operations from B, F, Y and X of output 0.
     """
     with quiet(), load_compiled(running.compiled) as call:
         given_inputs = running.call.inputs[

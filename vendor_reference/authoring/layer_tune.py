@@ -31,7 +31,7 @@ class TuneStart:
     Attributes:
       global_sizes: Global work size of each op.
       local_size: Local size in the layer's description; empty if the driver chooses.
-      most_items: Maximum number of work items in a work group that the device supports for this kernel.
+      most_items: Maximum number of work items that the device supports in a work group of this kernel.
       measured: Index of the op with the most work items, which is the op to measure.
     """
 
@@ -45,8 +45,8 @@ def begin_tuning(options: LayerOptions, subjects: Sequence[Subject]) -> TuneStar
     """Compiles a layer for all its ops, and returns its sizes.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if the ops' global sizes have different numbers of dimensions; any other problem
-        with the layer.
+      LiteRtError: UNSUPPORTED, if the ops' global sizes have different numbers of dimensions; another status, for
+        any other problem with the layer.
     """
     global_sizes: list[LocalSize] = []
     local_sizes: list[LocalSize] = []

@@ -66,10 +66,10 @@ def copy_with_local_size(
 
 
 def find_description(options: LayerOptions, ops: Sequence[Op]) -> tuple[str, str]:
-    """Returns the path of the description in which to set the local size, and its text if it is a new file.
+    """Returns the path of the description in which to set the local size; for a new file, also its text.
 
-    For a `.cl` file, the description is a new `.json` file in the same folder, which describes the layer as the
-    `.cl` file alone implies it for these ops.
+    For a `.cl` file, the description is a new `.json` file in the same folder. It states what the `.cl` file alone
+    implies for these ops.
 
     Raises:
       LiteRtError: ALREADY_EXISTS, if the new `.json` file exists already; UNSUPPORTED, for ops with different

@@ -30,7 +30,7 @@ def find_candidates(
     Args:
       global_sizes: Global sizes of all ops that the layer is for; all global sizes must have the same number of
         dimensions.
-      most_items: Maximum number of work items in a work group that the device supports.
+      most_items: Maximum number of work items that the device supports in a work group.
       most: Maximum number of local sizes to return.
     """
     common = [gcd(*sizes) for sizes in zip(*global_sizes, strict=True)]
@@ -41,7 +41,7 @@ def find_candidates(
 
 
 def is_clearly_better(new_s: Sequence[float], old_s: Sequence[float]) -> bool:
-    """Returns whether the new times are significantly better than the old times.
+    """Returns whether the new times are significantly shorter than the old times.
 
     Old and new runs must have been measured alternately.
     """

@@ -1,12 +1,12 @@
-"""Finds work item indices in a kernel that are narrower than `size_t`, which prevents a driver from using vectors.
+"""Finds work item indices that are narrower than `size_t` and therefore prevent a driver from using vectors.
 
-Intel's driver for CPUs combines the reads or writes of neighbouring work items to one vector access, if the driver
-can prove that the addresses are consecutive. The driver often cannot prove this for an access `y[i]` if `i` is an
-`int` or `uint` computed from `get_global_id(0)`. Only indices in dimension 0 matter, since neighbouring work items
-have the same `get_global_id(1)`.
+Intel's driver for CPUs combines the reads or writes of neighbouring work items into one vector access, if the
+driver can prove that the addresses are consecutive. The driver often cannot prove this for an access `y[i]` if `i`
+is an `int` or `uint` computed from `get_global_id(0)`. Only indices in dimension 0 matter, since neighbouring work
+items have the same `get_global_id(1)`.
 
-The search reads the tokens of a kernel statement by statement; for code that it cannot read in this way, it
-returns no note.
+The search goes through the tokens of a kernel, one statement at a time. If it cannot parse code in this way, it
+returns no note about this code.
 """
 
 from __future__ import annotations

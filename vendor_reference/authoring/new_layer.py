@@ -1,9 +1,9 @@
 """Creates a working skeleton of a layer, from which the author of a kernel can start.
 
-The kernel of the skeleton has the right arguments, and builds for all of the layer's ops. The kernel copies input
-0 to each output of the same type, and fills all other outputs with zeros. If the kernel must compute an output's
-shape, it writes a shape without elements. The skeleton also has a description if the kind of asset needs a
-description, a reference in NumPy, and a file with the commands to use.
+The kernel of the skeleton has the right arguments, and can be built for all of the layer's ops. The kernel copies
+input 0 to each output of the same type, and fills all other outputs with zeros. If the kernel must compute an
+output's shape, it writes the shape of a tensor without elements. The skeleton also has a description if the kind
+of asset needs a description, a reference in NumPy, and a file with the commands to use.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class OptionEntry:
     """An option of the op: a define for the kernel, and a comment with the option's values in the ops.
 
     Attributes:
-      source: Source of the option's value, as a JSON description specifies it.
+      source: Source of the option's value, in the notation of a JSON description.
     """
 
     define: str
@@ -73,7 +73,9 @@ def new_layer(
     model: str,
     vendor_options: Mapping[str, str],
 ) -> dict[str, str]:
-    """Returns the texts of a skeleton's files by file name; its commands contain the model's path and the options.
+    """Returns the texts of a skeleton's files by file name.
+
+    The commands in these files contain the model's path and the options.
 
     Raises:
       LiteRtError: UNSUPPORTED, if one kernel cannot implement all of the ops.

@@ -1,4 +1,4 @@
-"""Runs a layer on Oclgrind, which simulates the device and checks each access: slow, but thorough.
+"""Runs a layer on Oclgrind, which simulates the device and checks each access slowly but thoroughly.
 
 The sanitizer needs a separate process, since its environment variables affect all drivers that are loaded later.
 
@@ -12,8 +12,8 @@ message in the log is one line, followed by lines that begin with a tab:
         At line 6 (column 12) of lib/k.cl:
 
 The message about a race contains two entities and two source lines. If only part of a work group reaches a
-barrier, the message contains the work group and the number of work items that reached the barrier. The upper 16
-bits of an address are the number of a buffer; for private memory, the upper 32 bits.
+barrier, the message contains the work group and the number of work items that reached the barrier. The number of a
+buffer is in the upper 16 bits of an address. For private memory, it is in the upper 32 bits.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class KernelFault:
       what: Description of the fault, in Oclgrind's words except for barriers; addresses are replaced by offsets in
         their buffers.
       kernel: Name of the kernel.
-      work_items: Global ids, such as `2,0,0`, of the first work item with the fault, or of the two work items that
-        race.
+      work_items: Global ids of the first work item with the fault, or of the two work items that race; for
+        example, `2,0,0`.
       places: Positions of the fault in the source files; a race has two positions.
       times: Number of times that the fault occurred.
       groups: Ids of the work groups, for a fault of a whole group.

@@ -36,7 +36,7 @@ class OpChoice:
     Attributes:
       model: Path of the model that contains the ops; "" for an op of given shapes.
       op: Name of an op, or its position: `12` in the main subgraph, or `1:12` in subgraph 1; "" stands for the
-        name in the asset or of its file.
+        layer name in the asset, or for the name of the asset's file.
       inputs, outputs: Input and output tensors of an op of given shapes, in the notation of `parse_tensors`.
       options: Options of an op of given shapes: JSON of a FlexBuffer map, `@file` for a file with the bytes of a C
         struct, or "" for no options.
@@ -90,14 +90,15 @@ def choose_op_name(
 ) -> str:
     """Returns the name of the op that an asset is for.
 
-    If the user has chosen an op, its name is returned. Without a choice, the name of the asset's file is used if
-    the model has such an op, then the only layer name in the asset that is the name of an op in the model. If
-    neither identifies the op, and the model has only one custom op, that op is used.
+    If the user has chosen an op, its name is returned. Otherwise, the name of the asset's file is returned if the
+    model has ops of this name. If not, but exactly one layer name in the asset is also the name of ops in the
+    model, this layer name is returned. If neither name can be used, and the model has only one custom op, the name
+    of that op is returned.
 
     Args:
       choice: Choice of ops by the user.
       asset_path: Path of the asset; "" if there is no asset yet.
-      model: Model that `choice` names.
+      model: Model whose path is in `choice`.
       described: Names of the layers in the asset.
 
     Raises:
@@ -178,7 +179,7 @@ def parse_tensors(text: str, flag: str) -> list[tuple[RankedTensorType, Quantiza
 
     A tensor is written as its sizes and its element type, separated by `x`, such as `1x?x4xf32`; `?` is an unknown
     size, and `f32` alone is a scalar. An integer type may be followed by a scale, or by a scale and a zero point,
-    as in `1x8xi8:0.05:3`. Commas separate tensors.
+    as in `1x8xi8:0.05:3`. Tensors are separated by commas.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, with the faulty text, if the flag's value does not describe tensors.

@@ -2,7 +2,7 @@
 
 The kernel under test runs again with other bytes in the surrounding memory; its results must not change. Each
 tensor has a guard region before and after it, and outputs are filled with known bytes before a run. On a CPU,
-local and private memory keep the bytes of earlier kernels; a first kernel therefore fills this memory.
+local and private memory keep the bytes of earlier kernels; therefore, another kernel fills this memory first.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class _Surrounding(NamedTuple):
 def find_faults(call: DeviceCall, tensors: Sequence[Watched], num_outputs: int) -> list[str]:
     """Runs a call three times; in the second run, the memory around its tensors has other bytes.
 
-    If the results differ, the call runs once more for each part of the surrounding memory, with only this part
-    changed, to find the part on which the results depend.
+    If the results differ, the call runs once more for each part of the surrounding memory, and only this part has
+    other bytes. These runs show on which part the results depend.
 
     Args:
       call: Call to run; its inputs must be set.

@@ -1,4 +1,4 @@
-"""Finds the strides that layers require in a function at level IE, and the tensors that need no copy for them."""
+"""Finds the strides that layers of an IE function require, and the tensors that need no copy to have them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vendor_reference.compiler.tensor_requirements import TensorRequirement, che
 
 @dataclass(frozen=True, slots=True)
 class StridedPort:
-    """An input or output of a layer that requires strides for this tensor."""
+    """An input or output for which a layer requires strides."""
 
     is_output: bool
     index: int
@@ -43,8 +43,8 @@ def find_asked_strides(finder: LayerFinder, block: Block, where: str) -> AskedSt
     """Finds the strides that calls and custom binary layers require.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if no tensor of its shape can have the required strides; UNSUPPORTED, if a
-        tensor with required strides has a shape that is known only at run time.
+      LiteRtError: INVALID_ARGUMENT, if the required strides are impossible for the shape of a tensor; UNSUPPORTED,
+        if a tensor with required strides has a shape that is known only at run time.
     """
     found = AskedStrides()
     for op in block.ops:

@@ -1,7 +1,8 @@
 """`litert-npu opt --emit`: compiles IR text to a model file with one NPU call.
 
 The compilation of the text's function resumes at the function's stage. The graph of the compiled file is one op
-with the function's inputs and outputs; the host replaces this op by an NPU call, like partitions of a model.
+with the function's inputs and outputs; the host replaces this op by an NPU call, as it replaces the partitions of
+a model.
 """
 
 from __future__ import annotations
@@ -113,8 +114,8 @@ def compile_text(
       inputs: Input files other than the IR text; the compiled file must not overwrite any of them.
 
     Raises:
-      LiteRtError: The IR text has an error, and the message gives the line; or the compilation fails as in
-        `apply_plugin`. In both cases, no file is written.
+      LiteRtError: If the IR text has an error, the line of which is in the message, or if the compilation fails as
+        in `apply_plugin`. In both cases, no file is written.
     """
     start = time.perf_counter()
     models = {c.data.file.path for c in constants.values() if c.data.file is not None}
@@ -193,7 +194,7 @@ class TextPlugin(ReferencePlugin):
         return _make_model(functions[self._function.name], self._function)
 
     def show_tasks(self, model: Model, report: Report) -> None:
-        """Makes a report list the function's tasks in place of the op that represents the function."""
+        """Lists the function's tasks in a report, in place of the op that represents the function."""
         name = self._function.name
         tasks = self._function.tasks
         report.ops = [OpReport(0, i, task.op_name, name) for i, task in enumerate(tasks)]

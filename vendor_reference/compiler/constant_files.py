@@ -1,8 +1,8 @@
 """Stores where the data of constants in dumped IR are: in the model file, or in a file in the dump folder.
 
-`constants.json` lists for each constant's key the file, the offset, the type, and how the device dequantizes the
-constant. Weights stay in the model file. Constants that a transformation computed are in no file yet:
-`constants.bin`, in the folder of `constants.json`, holds their data.
+For the key of each constant, `constants.json` gives the file, the offset, the type, and how the device dequantizes
+the constant. Weights stay in the model file. Constants that a transformation computed are not in the model file,
+so their data are in `constants.bin`, in the folder of `constants.json`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _Table:
 
 
 def write_constants(folder: str, constants: Mapping[str, Constant]) -> None:
-    """Writes `constants.json` and `constants.bin` for the constants of a module to an existing folder.
+    """Writes `constants.json` and `constants.bin` to an existing folder, for the constants of a module.
 
     Raises:
       LiteRtError: FILE_IO, if a file cannot be written.

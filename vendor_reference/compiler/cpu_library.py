@@ -24,7 +24,7 @@ _REFUSALS = (Status.INVALID_ARGUMENT, Status.UNSUPPORTED)
 def ask_library(
     layer: CustomLayer, function: str, request: Mapping[str, object]
 ) -> Iterator[JsonNode]:
-    """Sends a request to a layer's library, like `ask`."""
+    """Sends a request to a layer's library; see `ask`."""
     (library,) = layer.sources
     named = {"op_name": layer.op_name, **request}
     return ask(function, library.data, layer.file_name, where_of(layer), named)

@@ -84,7 +84,7 @@ class EditedIr:
         return LiteRtError(Status.INVALID_IR_TYPE, what, self.place(op), hint)
 
     def checked(self, op: Operation, read: Callable[[], _Read]) -> _Read:
-        """Calls `read` for an op; adds the op's line to errors."""
+        """Calls `read` for an op; if this raises an error, adds the op's line to the error."""
         try:
             return read()
         except LiteRtError as error:

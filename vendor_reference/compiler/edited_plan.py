@@ -23,7 +23,7 @@ from vendor_reference.soc import SocModel
 
 
 def check_edited_plan(module: ModuleOp, places: Mapping[Operation, str]) -> None:
-    """Checks the declared offsets of buffers and the number of shaves of tasks against the SoC.
+    """Checks that the declared offsets of buffers and the numbers of shaves of tasks are possible on the SoC.
 
     `places` holds the position of each op in its file.
 

@@ -1,4 +1,4 @@
-"""Finds which kernel of a program a task runs, and checks that the kernel accepts the task's arguments."""
+"""Finds the kernel that a task runs in its program, and checks that the kernel accepts the task's arguments."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def entries_by_build(
     gets a sentence for each kernel argument that is legal, but may be a mistake.
 
     Raises:
-      LiteRtError: NOT_FOUND, if the kernel does not exist; INVALID_ARGUMENT, if the kernel takes other arguments,
-        or only smaller work groups.
+      LiteRtError: NOT_FOUND, if the kernel does not exist; INVALID_ARGUMENT, if the kernel has other arguments, or
+        supports only smaller work groups.
     """
     entries: dict[str, str] = {}
     bindings = iter([bound for _, _, bound in lowered.kernel_tasks()])

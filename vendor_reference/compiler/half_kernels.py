@@ -1,6 +1,6 @@
 """Finds kernels that declare a `half*` argument for a tensor.
 
-Such kernels get half tensors as half on every device, also on devices without fp16 arithmetic.
+Such kernels get half tensors as half on every device, even on devices without fp16 arithmetic.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def find_half_ops(
 
 
 def find_half_ops_in_text(lowered: Lowered, layers: Mapping[str, CustomLayer]) -> set[str]:
-    """Same as `find_half_ops`, but reads the kernels' arguments from the source code instead of a build.
+    """Does the same as `find_half_ops`, but reads the kernels' arguments from the source code instead of a build.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if the arguments of a kernel cannot be determined from its source code.
@@ -76,7 +76,7 @@ def find_half_ops_in_text(lowered: Lowered, layers: Mapping[str, CustomLayer]) -
 
 
 def find_packed_half_ops(lowered: Lowered, layers: Mapping[str, CustomLayer]) -> set[str]:
-    """Returns the names of custom ops whose binary layers have code for half tensors, but none for float."""
+    """Returns the names of custom ops whose binary layers have code for half tensors, but no code for float."""
     found: set[str] = set()
     for (task, _), (with_fp16, _) in _pairs(lowered):
         for file in layers[task.op_name].sources:

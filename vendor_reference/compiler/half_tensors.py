@@ -1,9 +1,9 @@
 """Chooses the element type in which a kernel gets the model's half tensors if its layer requires no type.
 
 On a device with fp16 arithmetic, the kernel gets half tensors as half. On other devices, a kernel that computes in
-`INPUT0_TYPE` would not build with half: the kernel gets half tensors as float, and the tensors are converted
-before and after the kernel. The device is not known at compile time. A partition with such a kernel therefore
-becomes two functions, and the device chooses one of them when it loads the model.
+`INPUT0_TYPE` could not be built with half. Therefore, the kernel gets half tensors as float, and the tensors are
+converted before and after the kernel. The device is not known at compile time. A partition with such a kernel
+therefore becomes two functions, and the device chooses one of them when it loads the model.
 """
 
 from __future__ import annotations
@@ -53,15 +53,14 @@ class HalfPolicy:
 
 
 BY_DEVICE = HalfPolicy()
-"""The policy without `--reference_fp16`."""
+"""The policy that applies if `--reference_fp16` is not set."""
 
 
 def kernel_type(tensor_type: ElementType, wanted: ElementType | None, is_half: bool) -> ElementType:
     """Returns the element type in which a kernel gets a tensor.
 
-    The result is `wanted`, the type that the layer requires, or the model's type if `wanted` is None. Unless
-    `is_half`
-    is true, half tensors of the model become float.
+    If the layer requires a type, the result is this type, `wanted`. If `wanted` is None, the result is the model's
+    type, but half becomes float unless `is_half` is true.
     """
     if wanted is not None:
         return wanted

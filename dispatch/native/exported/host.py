@@ -125,7 +125,7 @@ class Host:
         return self.read_environment_options(address_of(options[0]))
 
     def read_environment_options(self, options: int) -> EnvironmentOptions:
-        """Returns environment options, by the handle of the options; default options for a NULL handle."""
+        """Returns the environment options to which a handle refers; for NULL, returns the default options."""
         if not options:
             return EnvironmentOptions()
         return EnvironmentOptions(
@@ -135,7 +135,7 @@ class Host:
         )
 
     def read_payload(self, options: int, identifier: str) -> str:
-        """Returns the C string with an identifier in a model's or a run's opaque options; "" if there is none."""
+        """Returns the C string of an identifier in the opaque options of a model or run; "" if there is none."""
         if not options:
             return ""
         opaque, payload = ffi.new("LiteRtOpaqueOptions*"), ffi.new("void**")
@@ -184,7 +184,7 @@ def need(pointer: Any) -> Any:
 
 
 def read_text(pointer: Any, what: str) -> str:
-    """Returns a C string that must not be NULL as a str; raises an error for NULL."""
+    """Converts a C string to a str; raises an error for NULL."""
     if not pointer:
         raise LiteRtError(Status.INVALID_ARGUMENT, f"the {what} is NULL")
     return _text(pointer)

@@ -1,4 +1,4 @@
-"""Lets a host allocate the device memory of a Python table, by `LiteRtCustomTensorBufferHandlersDef`."""
+"""Makes `LiteRtCustomTensorBufferHandlersDef`, so that hosts can allocate the device memory of a Python table."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ExportedBuffer(TensorBuffer):
 
 
 class MemoryFunctions:
-    """C functions that call one table's buffer handlers; the number in `memory_handle` identifies memory."""
+    """C functions that call one table's buffer handlers; the number in `memory_handle` identifies the memory."""
 
     def __init__(self, handlers: BufferHandlers[Any], vendor_id: str) -> None:
         self.types = tuple(handlers.supported_types)

@@ -22,7 +22,7 @@ _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r")
 
 
 class ModelAssets:
-    """The assets found for one loaded model; the files that contain them stay open until `close`."""
+    """The assets that were found for one loaded model; the files that contain them stay open until `close`."""
 
     def __init__(self) -> None:
         self._files: list[MappedFile] = []
@@ -32,7 +32,7 @@ class ModelAssets:
     def open(
         self, module: MemBuffer, file_offset: int, *, look_around: bool = True
     ) -> tuple[MemBuffer, Sequence[Asset]]:
-        """Finds the byte code in a module, and the assets in the module and in the model that contains it.
+        """Finds the byte code in a module, and the assets in the module and in the model that contains the module.
 
         Args:
           module: The byte code module that the host passed.

@@ -17,7 +17,7 @@ from litert.core.tensor_type import RankedTensorType
 
 @dataclass(slots=True, eq=False)
 class ExportedDevice:
-    """A device context: a model that is loaded on the device.
+    """A device context, which stands for a model that is loaded on the device.
 
     Attributes:
       found: Assets that were found in the files that contain byte code.
@@ -34,7 +34,7 @@ class ExportedDevice:
 
 @dataclass(slots=True, eq=False)
 class ExportedRegistration:
-    """A registered tensor buffer of the host, the vendor's handle, and the tensors that it is attached to."""
+    """A registered tensor buffer of the host, the vendor's handle for it, and the tensors to which it is attached."""
 
     device: ExportedDevice
     buffer: TensorBuffer

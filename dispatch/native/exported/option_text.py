@@ -18,7 +18,7 @@ OPTIONS_VARIABLE = "LITERT_NPU_DISPATCH_OPTIONS"
 
 
 def parse_options(host_text: str) -> Mapping[str, str]:
-    """Returns the options from `$LITERT_NPU_DISPATCH_OPTIONS` and from the host, which take precedence."""
+    """Returns the options from `$LITERT_NPU_DISPATCH_OPTIONS` and the host; the host's take precedence."""
     variable = os.environ.get(OPTIONS_VARIABLE, "")
     return {**parse_text(variable, f"${OPTIONS_VARIABLE}"), **parse_text(host_text)}
 

@@ -30,7 +30,7 @@ def emit_cpu_task(
     """Converts a VPUIP task of a CPU layer to a task of an executable, after memory planning.
 
     `place` returns the memory location of a buffer. `shapes` holds an index into the function's shape values for
-    each passed input, and for each output; None for a fixed shape.
+    each passed input, and for each output; the entry is None for a fixed shape.
     """
     kernel = spec.cpu_layer
     assert kernel is not None

@@ -114,7 +114,7 @@ class FunctionShapes:
                 self._asked[shape] = port
 
     def settle_asked(self, op: TaskOp, task: int) -> None:
-        """Stores which task's library computes these shapes."""
+        """Stores the index of the task whose library computes these shapes."""
         if not self._asked:
             return
         for port, shape in output_shapes_of(op).items():
@@ -124,7 +124,7 @@ class FunctionShapes:
                 del self._asked[shape]
 
     def check_settled(self) -> None:
-        """Rejects shapes that a library should compute if they belong to no task of that library."""
+        """Raises an error if a library should compute a shape that belongs to no task of that library."""
         for shape in self._asked:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
@@ -159,7 +159,7 @@ class FunctionShapes:
         return OpShapes(tuple(all_inputs(spec, inputs)), tuple(outputs))
 
     def dynamic_outputs(self, outputs: Sequence[SSAValue]) -> Sequence[DynamicOutput]:
-        """Returns the outputs of the function whose run-time shapes are additional outputs."""
+        """Returns those outputs for whose run-time shapes the function has additional outputs."""
         patterns = self._patterns(OUTPUT_PATTERNS)
         if not patterns:
             return ()

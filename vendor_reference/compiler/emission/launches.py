@@ -71,7 +71,7 @@ class Launches:
         self._kernels = TaskKernels(module)
 
     def no_kernel(self, op: TaskOp) -> KernelSpec | None:
-        """Returns the spec of a task that runs firmware commands or a function on the host; else None."""
+        """Returns the spec of a task that runs firmware commands or a function on the host; otherwise None."""
         spec = self._kernels.find(op)
         is_other = spec is not None and (spec.commands or spec.cpu_layer is not None)
         return spec if is_other else None

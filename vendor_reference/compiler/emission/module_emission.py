@@ -1,7 +1,7 @@
 """Converts VPUIP to an executable: the tasks of its functions, with programs, constants and memory locations.
 
-This step generates the defines before a kernel's source code, because shapes, layouts and work sizes are all known
-only here. A constant that kernels read is stored once for each dimension order that they need.
+This step generates the defines that precede a kernel's source code, because not all shapes, layouts and work sizes
+are known earlier. A constant that kernels read is stored once for each dimension order that they need.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class Lowered:
     Attributes:
       bindings: For each task of each function, the source of each argument's value, to compare with the kernel's
         declaration.
-      titles: Titles of the programs with source code, in order. A title names the first op of the program: `Layer
-        relu1 using Custom Layer ReLU`.
+      titles: Titles of the programs with source code, in order. A title contains the name of the program's first
+        op, for example `Layer relu1 using Custom Layer ReLU`.
       samples: Programs of the executable; a program that depends on shapes is generated for the largest shapes.
       notes: Sentences for the report.
       memory: Memory plan of each function that has buffers between its tasks, by function name.

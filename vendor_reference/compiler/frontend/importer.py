@@ -337,7 +337,7 @@ class ConstantTable:
         return self._keep("constant", same, Constant(tensor_type, blob, dequantization))
 
     def add_code(self, name: str, code: bytes) -> str:
-        """Adds the code of a layer, which an asset contains, and returns its key; kernels do not read code."""
+        """Adds a layer's code, which an asset contains; returns the key of the code. Kernels do not read code."""
         code_type = RankedTensorType.of(_E.UINT8, (len(code),))
         return self._keep("code", name, Constant(code_type, Blob(code)))
 

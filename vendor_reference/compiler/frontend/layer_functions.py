@@ -1,6 +1,6 @@
 """Makes the external IE functions that represent kernels of custom layers, with requirements for their calls.
 
-A layer requires formats and precisions of its op's tensors, and says whether the tensors can be views.
+A layer can require formats and precisions for its op's tensors, and says whether the tensors can be views.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class LayerFunctions:
     def symbol(self, op: Op, layer: CustomLayer, has_fp16: bool) -> str:
         """Returns the name of the function that represents an op's kernel.
 
-        `has_fp16` says for which devices: with or without fp16 arithmetic.
+        `has_fp16` says whether the function is for devices with fp16 arithmetic.
         """
         kernel = self._cpu_kernels.get(op)
         spec = self.kernel(op, layer)
@@ -172,9 +172,9 @@ def layer_requirements(
 
     Elements keep the model's type unless the layer requires another type, because kernels are written for the
     model's type. `is_half` says whether the kernel gets half tensors as half instead of float. A kernel that
-    requires no format gets tensors in row order. A kernel that uses pitches takes tensors in any order, except the
-    tensors in `formats`: the source code handles only orders that are formats. If a tensor is bound to several
-    arguments, the first argument determines its requirements.
+    requires no format gets tensors in row order. A kernel that uses pitches accepts tensors in any order. The
+    tensors in `formats` are an exception, because the source code handles them only in orders that are formats. If
+    a tensor is bound to several arguments, the first argument determines its requirements.
     """
     first: dict[tuple[bool, int], TensorArgument] = {}
     for binding in bindings:

@@ -1,6 +1,7 @@
 """Converts a custom layer and its op to a kernel with values from the op's options and quantization.
 
-A layer is built only once for all shapes if its source code uses no built-in define of a run-time size.
+If a layer's source code does not use the built-in defines of sizes that are known only at run time, the layer is
+built only once for all shapes.
 """
 
 from __future__ import annotations
@@ -118,13 +119,13 @@ def tensor_bindings(layer: CustomLayer, op: Op) -> Sequence[KernelArgument]:
 
 
 def constant_shape(tensor: Tensor) -> ConstantArgument:
-    """Returns the bytes in which a kernel reads the shape of a tensor of fixed shape."""
+    """Returns the shape of a tensor of fixed shape as the bytes that a kernel reads."""
     data = struct.pack(f"<{len(tensor.shape)}I", *tensor.shape)
     return ConstantArgument(ElementType.UINT32, data)
 
 
 def pack_numbers(element_type: ElementType, value: Value) -> bytes:
-    """Returns the bytes in which a kernel reads one or several numbers.
+    """Returns one or several numbers as the bytes that a kernel reads.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if the value is a string, or a number that the type cannot hold.
@@ -232,8 +233,8 @@ def find_mentions(layer: CustomLayer, op: Op) -> tuple[str, ...] | None:
 def layer_mentions(layer: CustomLayer) -> tuple[str, ...] | None:
     """Returns the built-in size defines that a layer's source code mentions; None if they cannot be determined.
 
-    A define counts as mentioned wherever its name occurs, also in comments. Source code with `##` could form any
-    name, so the result is None.
+    A define counts as mentioned wherever its name occurs, also in comments. Source code that contains `##` could
+    form any name, so the result is then None.
     """
     texts = [decode_source(file.data, file.path) for file in (*layer.sources, *layer.headers)]
     texts.append(layer.kernel.build_options)

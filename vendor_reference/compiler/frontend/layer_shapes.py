@@ -49,7 +49,7 @@ from vendor_reference.soc import SocModel
 
 
 class LayerShapes:
-    """A layer's rules for the shapes of an op's outputs that the model leaves open."""
+    """A layer's rules for those output shapes of an op that are not known from the model."""
 
     def __init__(
         self, op: Op, layer: CustomLayer, names: SymbolNames, cpu: CpuKernel | None
@@ -114,7 +114,7 @@ class LayerShapes:
         )
 
     def notes(self) -> Sequence[str]:
-        """Returns sentences for the report about shapes that the layer does not specify, and that are assumed."""
+        """Returns sentences for the report about shapes that are assumed because the layer does not give them."""
         return [
             f"op '{self._op.name}': output {index} is assumed to have the shape of an input, "
             f"because the model declares both as {self._op.outputs[index].type}; output_shapes in a "
@@ -159,7 +159,7 @@ def result_bounds(op: Op, layer: CustomLayer, bounds: Bounds) -> Mapping[str, At
 
 
 def check_bounds(partition: Subgraph, bounds: Bounds, soc: SocModel) -> None:
-    """Rejects bounds of tensors that do not fit into the memory of the SoC."""
+    """Rejects bounds with which a tensor does not fit into the memory of the SoC."""
     for tensor in (*partition.inputs, *partition.outputs):
         if _is_open(tensor) and tensor in bounds.shapes:
             largest = RankedTensorType.of(tensor.element_type, bounds.shapes[tensor])

@@ -50,7 +50,8 @@ def resolve_operands(
 ) -> Sequence[SSAValue]:
     """Finds the values of the given names, and checks their types.
 
-    If several values have the same tensor type, or `!shape.shape`, the type may be written once for all of them.
+    If several values all have the same tensor type, or all have the type `!shape.shape`, the type may be written
+    once for all of them.
     """
     if 0 < len(types) < len(names):
         shapes = [t for t in types if isinstance(t, ShapeType)]
@@ -125,7 +126,7 @@ def print_layer(
 
 
 def parse_operands(parser: Parser) -> list[SSAValue]:
-    """Parses `(%a, %b)` without types; these values must be defined before."""
+    """Parses `(%a, %b)` without types; the values must already be defined."""
     return [find_value(parser, name) for name in parse_names(parser)]
 
 
@@ -135,7 +136,7 @@ def parse_shapes(parser: Parser) -> list[SSAValue]:
 
 
 def find_value(parser: Parser, name: UnresolvedOperand) -> SSAValue:
-    """Returns the earlier value that has a name."""
+    """Returns the value that was defined earlier under a name."""
     values = parser.ssa_values.get(name.operand_name)
     if values is None or name.index >= len(values):
         parser.raise_error(f"%{name.operand_name} is not defined before its use", name.span)

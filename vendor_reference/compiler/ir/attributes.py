@@ -68,7 +68,7 @@ def set_after(module: ModuleOp, name: str) -> None:
 def read_fp16_of(function: FuncOp) -> str | None:
     """Returns the name of the function that `function` replaces on devices with fp16 arithmetic.
 
-    Returns None for a function that replaces no other.
+    Returns None for a function that replaces no other function.
     """
     attribute = function.attributes.get(FP16_OF)
     if attribute is None:

@@ -2,9 +2,9 @@
 
     (%a, %b, %r)[%shape_of_a, %shape_of_b, %shape_of_r] {axis = 1 : i64}
 
-The last operand is the output; the attribute `num_outputs` gives another number of outputs. `num_scratch`
-temporary buffers follow the outputs. The first shapes in brackets belong to inputs, one shape for each input
-unless the attribute `num_input_shapes` gives another number. The other shapes belong to outputs.
+The last operand is the output, unless the attribute `num_outputs` gives another number of outputs. `num_scratch`
+temporary buffers follow the outputs. The first shapes in brackets belong to inputs. There is one such shape for
+each input, unless the attribute `num_input_shapes` gives another number. The other shapes belong to outputs.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ A function with the op's name declares the op, like the function of a custom lay
     %1, %t = IE.Layer1(%0)[%s] : tensor<?x3xf16>, !shape.shape -> tensor<?x6xf16>, !shape.shape
     IERT.Layer1(%0, %1)[%s, %t]
 
-A declared op is a `func.call` of its function, written like an op; passes therefore treat the op like a call of a
-custom layer. The attribute `IE.is_op` of the function says that its calls are printed as ops. The types of the
-function are taken from its ops.
+A declared op is a call of its function (`func.call`) that is written like an op. Therefore, passes treat the op
+like a call of a custom layer. The attribute `IE.is_op` of the function says that its calls are printed as ops. The
+types of the function are taken from its ops.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def remove_op(op: Operation) -> None:
 def set_type(value: SSAValue, new_type: Attribute) -> SSAValue:
     """Replaces a value by a value with another type, and returns the new value.
 
-    Ops that used the old value use the new value.
+    Ops that used the old value then use the new value.
     """
     if value.type == new_type:
         return value
@@ -88,7 +88,7 @@ def _segments(sizes: tuple[int, ...]) -> DenseArrayBase:
 def settle_called_types(module: ModuleOp, only: Container[str] | None = None) -> None:
     """Sets the types of each external function, or of each function in `only`, to the types of its calls.
 
-    If the calls of one function have different types, each combination of types gets its own function:
+    If the calls of one function have different types, each combination of types gets its own function, for example
     `@Softsign_1`.
     """
     functions = functions_of(module)

@@ -82,7 +82,7 @@ MAX_NUM_SHAVES = "VPUIP.max_num_shaves"
 class KernelAttr(BuiltinAttribute, Data[KernelSpec]):
     """The attribute that holds a kernel.
 
-    The kernel's largest number of vector processors is a separate attribute.
+    The maximum number of vector processors for the kernel is a separate attribute.
     """
 
     name = "VPUIP.kernel_spec"
@@ -145,7 +145,7 @@ def read_max_num_shaves(attributes: Mapping[str, Attribute]) -> int:
 def hold_kernels(module: ModuleOp) -> None:
     """Converts kernel attributes from dictionaries to kernels.
 
-    Invalid dictionaries stay, and a later check rejects them.
+    Invalid dictionaries stay unchanged, and a later check rejects them.
     """
     for op in module.walk():
         kernel = op.attributes.get(KERNEL)

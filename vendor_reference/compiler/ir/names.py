@@ -42,7 +42,7 @@ def bodies(module: ModuleOp) -> Iterator[tuple[FuncOp, Block]]:
 
 
 def at_function(function: FuncOp) -> str:
-    """Returns the text that tells in which function an error is, for messages."""
+    """Returns the text with which messages say in which function an error is."""
     return f"function '{function.sym_name.data}'"
 
 
@@ -75,7 +75,7 @@ def _is_number(name: str) -> bool:
 
 
 NAME = "name"
-"""Attribute with the name of an op, which titles contain.
+"""Attribute with the name of an op; titles contain this name.
 
 TFLite's ops have no names, so this attribute holds the name of the first output.
 """
@@ -92,7 +92,7 @@ def read_op_name(attributes: Mapping[str, Attribute]) -> str:
 
 
 TAPS = "taps"
-"""Attribute with the model's names of an op's outputs, if taps are requested.
+"""Attribute with the names that an op's outputs have in the model, if taps are requested.
 
 The name of an output without a tap is "".
 """
@@ -134,5 +134,5 @@ def text_of(name: Attribute | None) -> str:
 
 
 def without_names(op: Operation) -> DictionaryAttr:
-    """Returns the attributes of an op without names, which do not change what the op computes."""
+    """Returns the attributes of an op except its names, because names do not change what the op computes."""
     return DictionaryAttr({n: a for n, a in op.attributes.items() if n not in (NAME, TAPS)})

@@ -1,4 +1,4 @@
-"""Extends xDSL's parser for the IR levels: older notations, limits for the text, and positions of ops."""
+"""Extends xDSL's parser for the IR levels by older notations, limits for the text, and positions of ops."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FIRST_OPERAND = re.compile(r"\(\s*%([\w$.-]+)")
 
 
 class TextParser(Parser):
-    """xDSL's parser with the positions of ops, and with a check for constants that would exhaust memory.
+    """xDSL's parser, which here also records the positions of ops and rejects constants that would exhaust memory.
 
     Ops outside of functions become the body of a function `@main`. Values that no op defines become arguments of
     `@main`, and tensors that no op reads become results.
@@ -271,7 +271,7 @@ def place_of(span: Span) -> str:
 
 
 def text_line(span: Span) -> str:
-    """Returns the line in which a span begins, in the form for a message."""
+    """Returns the line in which a span begins, as messages show it."""
     start = span.input.get_start_of_line(span.start)
     text = span.input.content[start : span.input.get_end_of_line(span.start)].strip()
     shown = text if len(text) <= 80 else f"{text[:77]}..."

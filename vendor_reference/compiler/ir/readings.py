@@ -31,7 +31,9 @@ from vendor_reference.compiler.ir.edits import allocate, call, release
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A parser for an op in a notation that xDSL does not parse. To xDSL's parser, this object is a class of ops.
+    """A parser for an op in a notation that xDSL does not parse.
+
+    xDSL's parser treats this object as a class of ops.
 
     Attributes:
       op: Class of the op for MLIR's generic form, `"func.call"(%x) : ...`; None if the op has no generic form.
@@ -41,7 +43,7 @@ class Reading:
     parse: Callable[[Any], Operation]
 
     def dialect_name(self) -> str:
-        """Returns the dialect for ops without a prefix in the op's regions."""
+        """Returns the dialect of ops that are written without a prefix in this op's regions."""
         return "IE" if self.op is None else self.op.dialect_name()
 
 
@@ -131,4 +133,4 @@ READINGS = {
     "alloc": Reading(AllocOp, _parse_alloc),
     "dealloc": Reading(DeallocOp, _parse_dealloc),
 }
-"""Parsers by the op's name in the text."""
+"""The parser for each op, by the op's name in the text."""

@@ -8,10 +8,11 @@ the shape is fixed, or that the layer's own kernel writes the shape.
 
     IE.bounds = [array<i64: 100, 3>, unit]
 
-The attribute `IE.bounds` holds the largest shapes: on a function with a body, the shapes of its arguments; on a
-call or its function, the shapes of results. The compiler uses a result's bound only if the bound does not follow
-from the inputs. The pass `bound-shapes` replaces bounds by the attributes `IE.input_patterns` and
-`IE.output_patterns`, in which -1 marks a size that is known only at run time.
+The attribute `IE.bounds` holds the largest shapes. If a function with a body has this attribute, it holds the
+shapes of the function's arguments. If a call or the called function has the attribute, it holds the shapes of the
+results. The compiler uses a result's bound only if the bound does not follow from the inputs. The pass
+`bound-shapes` replaces bounds by the attributes `IE.input_patterns` and `IE.output_patterns`, in which -1 marks a
+size that is known only at run time.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ BOUNDS = "IE.bounds"
 INPUT_PATTERNS = "IE.input_patterns"
 OUTPUT_PATTERNS = "IE.output_patterns"
 INPUT_NAMES = "IE.input_names"
-"""Attribute of a function with a body: the model's names of its arguments, for messages."""
+"""Attribute of a function with a body. It holds the names of the arguments in the model, for messages."""
 DYNAMIC_INPUTS = "dynamic_inputs"
 DYNAMIC_OUTPUTS = "dynamic_outputs"
 """Attributes with the indices of the inputs and outputs to which shape values belong.
@@ -162,8 +163,9 @@ def read_ports(attributes: Mapping[str, Attribute], name: str, count: int) -> Se
 def found_by_kernel(attributes: Mapping[str, Attribute]) -> Container[int]:
     """Returns the indices of the outputs whose shapes the kernel of a layer computes.
 
-    The kernel writes the shapes of outputs that are its arguments, except shapes that another function computes:
-      the kernel reads these. If the attributes contain no kernel, `unit` in `IE.output_shapes` marks the shapes
+    The kernel writes the output shapes that are its arguments. The exceptions are shapes that another function
+    computes, because the kernel reads these shapes. If the attributes contain no kernel, `unit` in
+    `IE.output_shapes` marks the shapes
       that the kernel writes.
     """
     sources = attributes.get(OUTPUT_SHAPES)

@@ -4,8 +4,8 @@
     #text = "INPUT0_SHAPE[0] * ..."
 
 The text is MLIR with the ops of the IR levels. Layouts and long strings have aliases, and long attributes are
-printed on separate lines. The alias of a layout lists the dimensions, the slowest in memory first. Text from
-people and other tools is not trusted: it can be deeply nested, huge, or binary data.
+printed on separate lines. The alias of a layout lists the dimensions from the slowest to the fastest in memory.
+Text from people and other tools is not trusted, because it can be deeply nested, huge, or binary data.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class Ir:
 def read_ir(text: str | bytes, name: str, context: Context) -> Ir:
     """Reads a module, or the ops of a module; `name` is the file name of the text, for messages.
 
-    Checks only the syntax: `check_ir` verifies the ops.
+    Checks only the syntax, because `check_ir` verifies the ops.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, for a syntax error. The message has the line and column, the text at this

@@ -1,4 +1,4 @@
-"""Limits for IR text: rejects text that would take too much time or memory to parse, before parsing."""
+"""Limits for IR text; text that would take too much time or memory to parse is rejected before parsing."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _FLOATS = (BFloat16Type, Float16Type, Float32Type, Float64Type)
 _MAX_DEPTH = 64
 _MAX_DIGITS = 64
 _MAX_WORDS = 1 << 20
-"""Largest number of names and numbers, and of escapes, in a text.
+"""Largest number of names and numbers in a text, and also the largest number of escapes.
 
 The parser takes up to 30 us for each of them. The IR text of a network with 350 ops has 14,000 names and numbers.
 """
 
 _MAX_ALIASED = 1 << 16
 _MAX_DENSE_ELEMENTS = 1 << 20
-"""By how much the number of elements of all constants can exceed the length of the text.
+"""Largest amount by which the number of elements in all constants can exceed the length of the text.
 
 A short constant such as `dense<0.0>` can take much memory.
 """
@@ -41,7 +41,7 @@ _TOKEN = re.compile(
     rf"""(?P<number>0[xX][0-9A-Fa-f]{{{_MAX_DIGITS + 1},}}|(?<![0-9])[0-9]{{{_MAX_DIGITS + 1},}})|"""
     r"""(?P<word>\b(?=\w))"""
 )
-"""A comment or string in MLIR, a single quote character, a bracket, too long a number, or the start of a word."""
+"""A comment or string in MLIR, a single quote character, a bracket, an overlong number, or the start of a word."""
 
 
 def find_excess(text: str) -> tuple[int, str] | None:
@@ -75,7 +75,10 @@ def find_excess(text: str) -> tuple[int, str] | None:
 
 
 def find_type_excess(ir_type: Attribute | None) -> str:
-    """Returns why Python would compute slowly with a numeric type, or not at all. Returns "" for other types."""
+    """Returns the reason why Python cannot compute with a numeric type, or can compute with it only slowly.
+
+    Returns "" for other types.
+    """
     if isinstance(ir_type, IntegerType) and ir_type.width.data > _MAX_INTEGER_BITS:
         return f"an integer of more than {_MAX_INTEGER_BITS} bits"
     if isinstance(ir_type, AnyFloat) and not isinstance(ir_type, _FLOATS):

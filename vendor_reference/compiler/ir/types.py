@@ -257,7 +257,7 @@ def order_map(order: Order) -> AffineMapAttr:
 
 @lru_cache(maxsize=256)
 def map_order(layout: AffineMapAttr) -> Order:
-    """Returns the order of a map; INVALID_ARGUMENT, if the map is not a permutation of dimensions."""
+    """Returns the order of a map; raises INVALID_ARGUMENT if the map is not a permutation of dimensions."""
     order = find_order(layout)
     if order is None:
         raise LiteRtError(
