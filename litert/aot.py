@@ -11,10 +11,10 @@ infos = [litert.CustomOpInfo("Sinh", "Sinh.cl")]
 result = aot_compile.aot_compile("model.tflite", target=target, custom_op_infos=infos)
 ```
 
-In addition to the target, `aot_compile` and `CompilationConfig` accept the fields of `ApplyOptions` and
-`CompilerOptions` by name (`custom_op_infos`, `require_npu`, `max_partitions`, ...), and vendors' options by the
-names of their flags (`reference_ops="all"`). Without a target, stock LiteRT compiles for each registered backend:
-this backend compiles for each SoC model of each installed vendor.
+Besides the target, `aot_compile` and `CompilationConfig` accept the fields of `ApplyOptions` and `CompilerOptions`
+by name, for example `require_npu` and `max_partitions`. They also accept vendors' options by the names of the
+flags, for example `reference_ops="all"`. If no target is given, stock LiteRT compiles for each registered backend.
+This backend then compiles for each SoC model of each installed vendor.
 """
 
 from __future__ import annotations
@@ -138,7 +138,8 @@ class LiteRtNpuBackend(aot_types.Backend):  # type: ignore[misc]
 
         Raises:
           ValueError: The compiler's error, converted to a type that stock LiteRT's compile flow expects.
-          NotImplementedError: If the step is unknown, for example from a later version of stock LiteRT.
+          NotImplementedError: If the step is unknown, for example because it is new in a later version of stock
+            LiteRT.
         """
         if isinstance(component, components.ApplyPluginT):
             subgraphs = getattr(component, "_subgraphs_to_compile", None)

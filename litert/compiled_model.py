@@ -1,8 +1,9 @@
-"""Loads and runs models, with the class and method names of `ai_edge_litert.compiled_model`.
+"""Loads and runs models; classes and methods have the same names as in `ai_edge_litert.compiled_model`.
 
 A program written for `ai_edge_litert` runs with this package after its imports are changed. This package adds runs
 on arrays by name (`run`), asynchronous runs, buffers that use the caller's memory, and metrics of each NPU call.
-Methods raise `LiteRtError`, a subclass of `RuntimeError`, or `ValueError` where stock LiteRT raises `ValueError`.
+Methods raise a `ValueError` where stock LiteRT raises one, and otherwise a `LiteRtError`, which is a subclass of
+`RuntimeError`.
 
 Several threads may use one model, which runs their calls one after the other. For parallel runs, load the model
 once for each thread.
@@ -58,7 +59,7 @@ _LOG = logging.getLogger(__name__)
 class CompiledModel:
     """A loaded model, ready to run.
 
-    Used as a context manager, the model is closed at the end of the `with` block.
+    If the model is used as a context manager, it is closed at the end of the `with` block.
     """
 
     def __init__(self, model: LoadedModel, environment: Environment) -> None:
@@ -85,15 +86,16 @@ class CompiledModel:
         Args:
           model_path: Path of the model file.
           hardware_accel: Hardware that may run the model; the CPU by default.
-          environment: Folders of compiler plugins and dispatch tables, and the folder that caches models compiled
-            at load.
+          environment: Environment that gives the folders of compiler plugins and dispatch tables, and the cache
+            folder for models that are compiled when they are loaded.
           options: Options of the model, which replace `hardware_accel`.
 
         Raises:
           ValueError: If both `hardware_accel` and `options` are given, or the environment is closed.
-          LiteRtError: The error in the file; NOT_FOUND, if the vendor of a compiled file has no dispatch table;
-            COMPILATION, if the options allow only the NPU and the NPU does not take all ops; the compiler's error,
-            if the options set a vendor, assets, layers, shape bounds or compiler options.
+          LiteRtError: The error that says what is wrong in the file; NOT_FOUND, if the vendor of a compiled file
+            has no dispatch table; COMPILATION, if the options allow only the NPU and the NPU does not take all
+            ops; the compiler's error, if the options set a vendor, assets, layers, shape bounds or compiler
+            options.
         """
         return cls._load(os.fsdecode(model_path), hardware_accel, environment, options)
 
@@ -117,7 +119,7 @@ class CompiledModel:
     def from_open_file(
         cls, file: MappedFile, environment: Environment, options: Options
     ) -> CompiledModel:
-        """Loads a model from an open file, which may have no path any more. The model closes the file."""
+        """Loads a model from an open file, even if the file no longer has a path. The model closes the file."""
         return cls._load(file, None, environment, options)
 
     @classmethod
@@ -201,7 +203,7 @@ class CompiledModel:
         """Returns the current `name`, `index`, `dtype` and `shape` of each output, by output name.
 
         A dimension whose size is known only at run time is -1 until the first run after a resize. From then on,
-        the dimension has its size in the last run.
+        the size is that of the last run.
 
         Raises:
           LiteRtError: NOT_FOUND, if no signature has this key; or the error from shape inference after a resize.
@@ -212,7 +214,7 @@ class CompiledModel:
     def get_input_buffer_requirements(
         self, input_index: int, signature_index: int = 0
     ) -> dict[str, Any]:
-        """Returns the `buffer_size` of an input in bytes, and its `supported_types` of memory (1: host memory).
+        """Returns an input's `buffer_size` in bytes, and its `supported_types` of memory (1 is host memory).
 
         Raises:
           LiteRtError: INDEX_OOB, if the model has no such signature or input; or the error from shape inference
@@ -224,7 +226,7 @@ class CompiledModel:
     def get_output_buffer_requirements(
         self, output_index: int, signature_index: int = 0
     ) -> dict[str, Any]:
-        """Returns the `buffer_size` of an output in bytes, and its `supported_types` of memory (1: host memory).
+        """Returns an output's `buffer_size` in bytes, and its `supported_types` of memory (1 is host memory).
 
         If the shape is known only at run time, the size is enough for the largest possible shape.
 
@@ -269,8 +271,8 @@ class CompiledModel:
     def create_output_buffers(self, signature_index: int) -> list[TensorBuffer]:
         """Creates a buffer for each output of a signature, with the size from `get_output_buffer_requirements`.
 
-        If the shape of an output is known only at run time, the buffer has the largest possible shape until a run
-        sets the buffer's shape to the shape of its output.
+        If the shape of an output is known only at run time, the buffer at first has the largest possible shape. A
+        run then sets the buffer's shape to the actual shape of the output.
         """
         signature = self._at(signature_index)
         return self._allocate(signature, signature.outputs)
@@ -282,7 +284,7 @@ class CompiledModel:
         signature_index: int = 0,
         strict: bool = True,
     ) -> None:
-        """Changes the shape of an input. Buffers that exist already keep the former shape.
+        """Changes the shape of an input. Existing buffers keep the former shape.
 
         Args:
           input_index: Index of the input in the signature.
@@ -326,8 +328,8 @@ class CompiledModel:
     ) -> None:
         """Runs a signature on buffers, given in the order of the signature's inputs and outputs.
 
-        If an input buffer has another shape than the model's input, the input is resized, provided that the
-        dimensions that differ are dynamic.
+        If the shape of an input buffer differs from the shape of the model's input only in dynamic dimensions, the
+        input is resized.
 
         Raises:
           ValueError: If a buffer is destroyed.
@@ -375,11 +377,11 @@ class CompiledModel:
     def run(
         self, inputs: Mapping[str, Any], signature: str | None = None
     ) -> dict[str, np.ndarray[Any, Any]]:
-        """Runs a signature on arrays, and copies all inputs and outputs. `run_by_index` does not copy.
+        """Runs a signature on arrays, and copies all inputs and outputs. To avoid the copies, call `run_by_index`.
 
         Args:
           inputs: Input arrays by name, with the model's element types; or values that NumPy converts to arrays.
-            The shapes of arrays may differ from the model's shapes in dynamic dimensions.
+            The shapes of arrays may differ from the model's shapes only in dynamic dimensions.
           signature: Key of the signature; the first signature by default.
 
         Returns:
@@ -450,14 +452,14 @@ class CompiledModel:
         return event
 
     def start_metrics_collection(self, detail_level: int = 1, warm_up: int = 0) -> None:
-        """Starts to measure runs and NPU calls, except asynchronous runs that the vendor's driver does.
+        """Starts to measure runs and NPU calls, but not asynchronous runs that the vendor's driver does.
 
         Args:
           detail_level: Level of detail of all measurements, including the vendor's own measurements. A higher
             level measures more, and may slow down runs. From level 2 on, each op is measured; all ops that XNNPACK
             runs count as one op, unless `Options.enable_profiling` is set.
-          warm_up: Number of first runs that are not measured. A vendor may use the first run to prepare its
-            measurements.
+          warm_up: Number of runs at the beginning that are not measured. A vendor may use the first run to prepare
+            its measurements.
 
         Raises:
           LiteRtError: ALREADY_EXISTS, if metrics are being collected already; or the vendor's error.

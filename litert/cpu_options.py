@@ -12,11 +12,11 @@ class CpuOptions:
     """Options for the ops that the CPU runs.
 
     Attributes:
-      num_threads: Number of CPU threads that one run uses; 0 for one thread.
+      num_threads: Number of CPU threads that one run uses; 0 means one thread.
       kernel_mode: Kind of kernels; None for DELEGATE.
-      enable_ynnpack: Ignored: stock LiteRT's interpreter has no YNNPACK and uses XNNPACK.
-      xnnpack_flags: Ignored with a warning: XNNPACK runs with stock LiteRT's flags.
-      xnnpack_weight_cache_path: Ignored with a warning: XNNPACK runs without a weight cache.
+      enable_ynnpack: Ignored, because stock LiteRT's interpreter has no YNNPACK and uses XNNPACK.
+      xnnpack_flags: Ignored with a warning, because XNNPACK runs with stock LiteRT's flags.
+      xnnpack_weight_cache_path: Ignored with a warning, because XNNPACK runs without a weight cache.
     """
 
     num_threads: int = 0

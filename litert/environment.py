@@ -1,4 +1,4 @@
-"""Folders of vendors' code that models share, with the names of `ai_edge_litert.environment`."""
+"""Folders of vendors' code that several models share; all names are as in `ai_edge_litert.environment`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["Environment", "EnvironmentOptions"]
 class Environment:
     """Folders of plugins and dispatch tables, and the cache folder, which several models share.
 
-    Used as a context manager, the environment is closed at the end of the `with` block, and can then load no
-    model.
+    If the environment is used as a context manager, it is closed at the end of the `with` block. A closed
+    environment cannot load models.
     """
 
     def __init__(self, options: EnvironmentOptions) -> None:
@@ -41,8 +41,8 @@ class Environment:
           compiler_plugin_path: Folder of compiler plugins, searched in addition to the installed plugins.
           dispatch_library_path: Folder of dispatch tables and libraries, searched in addition to the installed
             tables and libraries.
-          compiler_cache_dir: Folder that caches the models compiled at load. The folder is created if it does not
-            exist.
+          compiler_cache_dir: Cache folder for models that are compiled when they are loaded. The folder is created
+            if it does not exist.
 
         Raises:
           ValueError: If a path is given twice.

@@ -4,14 +4,14 @@ from enum import IntFlag
 
 
 class HardwareAccelerator(IntFlag):
-    """Hardware that may run a model, as flags that `|` combines.
+    """Hardware that may run a model, as flags that can be combined with `|`.
 
     NPU calls of a compiled file always run on the NPU, since the CPU cannot run them.
 
     Attributes:
       CPU: The CPU runs the ops that are not in NPU calls.
-      GPU: This runtime uses no GPU. A GPU as the only hardware is an error; a GPU together with other hardware is
-        ignored with a warning.
+      GPU: This runtime uses no GPU. If a GPU is the only hardware, an error is raised; if other hardware is
+        allowed, too, the GPU is ignored with a warning.
       NPU: The NPU runs the NPU calls of a model. If only the NPU is allowed, every op must be in an NPU call.
     """
 

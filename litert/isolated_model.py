@@ -37,7 +37,7 @@ _LIMITED = "Raise the time limits: --build_timeout, --call_timeout, --run_timeou
 class IsolatedModel:
     """A model in a child process, with those methods of `CompiledModel` that a run needs.
 
-    The model is a context manager, which ends the child process.
+    The model is a context manager that ends the child process at the end of the `with` block.
     """
 
     def __init__(
@@ -118,11 +118,11 @@ class IsolatedModel:
     def run(
         self, inputs: Mapping[str, np.ndarray[Any, Any]], signature: str | None = None
     ) -> dict[str, np.ndarray[Any, Any]]:
-        """Runs a signature like `CompiledModel.run`, but takes only arrays.
+        """Runs a signature like `CompiledModel.run`, but accepts only arrays as inputs.
 
         Raises:
-          ChildEndedError: The child process crashes or takes too long. The error names the op or NPU call that was
-            running.
+          ChildEndedError: The child process crashes or takes too long. The error contains the name of the op or
+            NPU call that was running.
           LiteRtError: The same errors as in `CompiledModel.run`.
         """
         types = [

@@ -15,7 +15,7 @@ from litert.core.errors import LiteRtError
 from litert.model.op_cost import KnownCost
 
 _MOST_ESTIMATED = 30
-"""Number of refusals per model with a computed effect on NPU calls, since each needs a new partitioning."""
+"""For each model, the effect on NPU calls is computed for this many refusals; each needs a new partitioning."""
 
 
 class RefusalKey(NamedTuple):
@@ -41,7 +41,7 @@ class Refusal:
       reason: Reason why the ops stay on the CPU.
       count: Number of ops.
       num_models: Number of models that have such ops.
-      arithmetic_share, bytes_share: Share of the total known cost that these ops have, from 0 to 1; None if the
+      arithmetic_share, bytes_share: Share of these ops in the total known cost, from 0 to 1; None if the
         cost of these ops is unknown.
       calls_change: Change in the number of NPU calls if the NPU took these ops; None if the ops cannot be in an
         NPU call, or if the change was not computed.
@@ -64,7 +64,7 @@ def count_refusals(
 
     Args:
       models: The ops of each model.
-      changes: `calls_change` of each refusal.
+      changes: Value of `calls_change` for each refusal.
     """
     found: dict[RefusalKey, list[tuple[int, OpCoverage]]] = {}
     for number, ops in enumerate(models):
@@ -97,11 +97,11 @@ def find_calls_changes(
     reports: Sequence[OpReport],
     ops: Sequence[OpCoverage],
 ) -> dict[RefusalKey, int | None]:
-    """Computes how the number of a model's NPU calls would change if the NPU took all ops of each refusal.
+    """For each refusal, computes how the number of a model's NPU calls would change if the NPU took its ops.
 
     Args:
       plans: Partition plans of the model.
-      grouping: Grouping of ops that the compiler plugin asks for.
+      grouping: How ops are grouped, as the compiler plugin requests.
       reports: Reports of the plans.
       ops: Ops in the order of the reports.
     """
@@ -132,7 +132,7 @@ def _calls_change(
 
 
 def add_calls_changes(refusals: Iterable[Refusal]) -> dict[RefusalKey, int | None]:
-    """Sums the changes of several models by refusal."""
+    """For each refusal, adds up the changes of several models."""
     changes: dict[RefusalKey, int | None] = {}
     for refusal in refusals:
         key = RefusalKey(refusal.name, refusal.types, refusal.reason)

@@ -1,4 +1,4 @@
-"""Copies a model without the ops that neither the NPU nor stock LiteRT can run."""
+"""Copies a model, but leaves out the ops that neither the NPU nor stock LiteRT can run."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from litert.analysis.source_graph import SourceGraph
 def leave_out(
     whole: SourceGraph, samples: Sequence[Sample], names: Sequence[str], target: str
 ) -> tuple[SourceGraph, Sequence[Sample]]:
-    """Writes a copy of a model without the ops with the given names.
+    """Writes a copy of a model that lacks the ops with the given names.
 
-    The results of these ops become inputs, for which the samples get random numbers.
+    The results of these ops become inputs of the copy, and the samples get random numbers for these inputs.
 
     Args:
       whole: The whole model.

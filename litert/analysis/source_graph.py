@@ -1,4 +1,4 @@
-"""The graph of the source model of a comparison, and copies of the model that are exposed or cut.
+"""The graph of a comparison's source model, and two kinds of copies of the model: exposed and cut copies.
 
 An exposed copy has intermediate tensors as additional outputs. In a cut copy, tensors with known values are graph
 inputs instead of results of earlier ops. If all values are known, each op is independent of the other ops.
@@ -34,14 +34,14 @@ class SourceGraph:
       varying: Tensors that are not computed from constants alone.
       volatile: Tensors that may differ between runs on the same inputs: results of ops with state, and all tensors
         computed from these results.
-      results: Tensors of numbers that ops compute, in execution order.
+      results: Tensors that ops compute and that contain numbers, in execution order.
     """
 
     def __init__(self, path: str, key: str = "") -> None:
         """Reads a model and selects a signature.
 
         Raises:
-          LiteRtError: NOT_FOUND, if the model does not have the signature; or an error in the file.
+          LiteRtError: NOT_FOUND, if the model does not have the signature; another status, if the file is invalid.
         """
         self.path = path
         with read_model(path) as self.model:
@@ -76,7 +76,7 @@ class SourceGraph:
         return SourceOp(self.subgraph_index, self.op_number(place), name)
 
     def without(self, names: Collection[str], target: str) -> SourceGraph:
-        """Returns a copy of the graph without ops with the given names; the results of these ops become inputs."""
+        """Returns a copy of the graph that lacks the ops with the given names; their results become inputs."""
         with read_model(self.path) as model:
             subgraph = model.subgraphs[self.subgraph_index]
             gone = [op for op in subgraph.ops if op.name in names]
@@ -97,7 +97,7 @@ class SourceGraph:
         return copy
 
     def read_by(self, places: Collection[int]) -> set[int]:
-        """Returns the computed tensors that are inputs of the ops that compute the given tensors."""
+        """For the ops that compute the given tensors, returns those inputs that are computed, too."""
         ops = {self.producer(place) for place in places}
         read = {self.places[tensor] for op in ops for tensor in op.inputs if tensor is not None}
         return read & set(self.results)
@@ -137,7 +137,7 @@ class SourceGraph:
 
 
 def find_entry(model: Model, key: str, where: str) -> Signature:
-    """Finds a model's signature; "" for the first one.
+    """Finds a model's signature by its key; the key "" stands for the first signature.
 
     Raises:
       LiteRtError: NOT_FOUND.
@@ -159,7 +159,7 @@ def exposed_name(place: int) -> str:
 def write_exposed(source: SourceGraph, places: Iterable[int], target: str) -> None:
     """Writes a copy of the model in which the given tensors are additional outputs.
 
-    The copy has one signature, with the key and inputs of the original signature, and with outputs named by
+    The copy has one signature, with the key and inputs of the original signature; the outputs get their names from
     `exposed_name`.
     """
     with read_model(source.path) as model:
@@ -177,8 +177,9 @@ class CutGraph:
     """A cut copy of a model, in which known tensors are inputs of the graph.
 
     Attributes:
-      inputs: Inputs of the copy, by the places of known tensors and original inputs in the original model.
-      ops: Places of the remaining ops in the original model, in order.
+      inputs: Inputs of the copy. Each key is the place that a known tensor or an original input has in the
+        original model.
+      ops: Places that the copy's ops have in the original model, in order.
     """
 
     def __init__(

@@ -15,7 +15,7 @@ from litert.cpu_kernel_mode import CpuKernelMode
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 KERNELS = {"reference": CpuKernelMode.REFERENCE, "xnnpack": CpuKernelMode.XNNPACK}
-"""Kernels of stock LiteRT for the reference: plain C++, or XNNPACK's kernels for ops that it supports."""
+"""Kernels that compute the reference in stock LiteRT: plain C++ kernels, or XNNPACK's for ops that it supports."""
 
 _RESOLVERS = {"reference": "BUILTIN_REF", "xnnpack": "AUTO"}
 _NODE = re.compile(r"Node number (\d+) \((.*?)\) failed to \w+\.?")
@@ -43,7 +43,8 @@ class StockRun:
         """Loads a model into an interpreter.
 
         Raises:
-          LiteRtError: UNSUPPORTED, with stock LiteRT's message; a `RefusedOpError`, if the message contains an op.
+          LiteRtError: UNSUPPORTED, with stock LiteRT's message. If the message mentions an op, the error is a
+            `RefusedOpError`.
         """
         from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
@@ -61,7 +62,7 @@ class StockRun:
             self._try(lambda: self._raw.AllocateTensors(subgraph_index))
 
     def run(self, values: Mapping[int, Array]) -> None:
-        """Runs the subgraph on input values, given by place.
+        """Runs the subgraph; `values` contains the value of each input, by the input's place.
 
         The shape of each value becomes the shape of its input.
 
@@ -85,7 +86,7 @@ class StockRun:
         raw.Invoke(index)
 
     def value(self, place: int) -> Array:
-        """Copies an output of the last run."""
+        """Returns a copy of an output of the last run."""
         value: Array = self._raw.GetTensor(place, self._index)
         return value
 

@@ -1,4 +1,4 @@
-"""Runs an unchanged compiled file of a vendor whose taps make tensors inside NPU calls visible."""
+"""Runs an unchanged compiled file for a vendor with taps, which make tensors inside NPU calls visible."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from litert.runtime.loading import load_model
 
 
 class TappedTrial:
-    """A trial that makes visible the tensors outside NPU calls, and the tensors of the vendor's taps.
+    """A trial that makes visible the tensors outside NPU calls, and the tensors that the vendor's taps show.
 
     Attributes:
       shown: Tensors that the first run made visible, in the source's execution order.
@@ -34,7 +34,7 @@ class TappedTrial:
         environment: EnvironmentOptions,
         inputs: Mapping[str, Array],
     ) -> None:
-        """Loads a file whose outputs are named by `exposed_name`, and runs it once.
+        """Loads a file whose outputs have their names from `exposed_name`, and runs the file once.
 
         Raises:
           LiteRtError: UNSUPPORTED, if the vendor does not support taps.

@@ -15,7 +15,7 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """Errors of a tensor compared with its reference, as real numbers.
+    """Errors of a tensor relative to its reference; the elements of both are compared as real numbers.
 
     Attributes:
       greatest, mean: Greatest and mean absolute error; infinite if an element is NaN in only one of the two
@@ -46,9 +46,9 @@ class Measures:
 def measure(found: Array, expected: Array) -> Measures:
     """Measures the error of an array of real numbers relative to a reference of the same shape.
 
-    Elements that are not finite may still count as equal; see `are_same`. Cosine and signal-to-noise ratio use
-    only elements that are finite in both arrays. If there are no such elements, both measures have their worst
-    value.
+    Elements that are not finite may still count as equal; see `are_same`. The cosine and the signal-to-noise ratio
+    are computed only from elements that are finite in both arrays. If there are no such elements, the cosine and
+    the ratio have their worst values.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Trials: ways of running the compared model that make tensors of the source model visible."""
+"""Trials, which run the compared model in a way that makes tensors of the source model visible."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Trial(Protocol):
         """Tensors that a run makes visible, in the source's execution order."""
 
     def run(self, inputs: Mapping[str, Array]) -> dict[int, Array]:
-        """Runs the model on inputs by name; returns the visible tensors by their place in the source model."""
+        """Runs the model on named inputs; returns the visible tensors by their place in the source model."""
 
     def close(self) -> None:
         """Releases it."""
@@ -62,7 +62,7 @@ class NpuTrial:
         options: Options,
         environment: EnvironmentOptions,
     ) -> None:
-        """Loads a file whose outputs are named by `exposed_name`."""
+        """Loads a file whose outputs have their names from `exposed_name`."""
         self.shown = shown
         self._key = source.key
         self._model = CompiledModel.from_file(
@@ -78,7 +78,7 @@ class NpuTrial:
 
 
 class StockTrial:
-    """A model made from the source model, which is run on the CPU with the kernels of the reference."""
+    """A model that is made from the source model, and runs on the CPU with the kernels of the reference."""
 
     def __init__(
         self,
@@ -105,11 +105,11 @@ class StockTrial:
 
 
 def expose_calls(compiled: str, source: SourceGraph, target: str) -> list[ShownTensor]:
-    """Writes a copy of a compiled file with tensors of its source model as additional outputs.
+    """Writes a copy of a compiled file in which tensors of the source model are additional outputs.
 
     The NPU calls stay unchanged.
 
-    The additional outputs are tensors outside NPU calls, with names that are unique in both files.
+    The additional outputs are tensors that are outside NPU calls, and whose names are unique in both files.
     """
     with read_model(compiled) as model:
         entry = find_entry(model, source.key, compiled)
@@ -146,9 +146,10 @@ def _check_inputs(source: SourceGraph, entry: Signature, path: str) -> None:
 def match_tensors(
     source: SourceGraph, tensors: Iterable[Tensor], outputs: Mapping[str, Tensor]
 ) -> dict[int, Tensor]:
-    """Matches tensors of another model to places in the source model, by name or as the same output.
+    """Maps places in the source model to the matching tensors of another model.
 
-    A name is used only if it is unique in both models.
+    Tensors match if they have the same name, or if they are the same output of the signature. A name counts only
+    if it is unique in both models.
     """
     theirs = find_unique((source.tensor(place).name, place) for place in source.results)
     ours = find_unique((tensor.name, tensor) for tensor in tensors)
@@ -162,7 +163,7 @@ def match_tensors(
 
 
 def match_models(source: SourceGraph, model: SourceGraph) -> dict[int, int]:
-    """Maps places of a model's results to places in its source model, for results that are in both models."""
+    """Maps the place of each result that two models have in common to the result's place in the source model."""
     tensors = [model.tensor(place) for place in model.results]
     outputs = {name: model.tensor(place) for name, place in model.outputs.items()}
     matched = match_tensors(source, tensors, outputs)
@@ -188,7 +189,7 @@ def call_of(op: Op | None) -> str:
 
 
 def find_unique(named: Iterable[tuple[str, _Value]]) -> dict[str, _Value]:
-    """Returns a dictionary of values by name, without names that occur more than once."""
+    """Returns a dictionary of values by name; names that occur more than once are left out."""
     pairs = list(named)
     counts = Counter(name for name, _ in pairs)
     return {name: value for name, value in pairs if name and counts[name] == 1}

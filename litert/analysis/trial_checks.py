@@ -19,11 +19,11 @@ from litert.core.errors import LiteRtError
 from litert.core.progress import told
 
 _SLACK = 3
-"""Maximum ratio of the unchanged file's difference from the exposed file to the exposed file's own error."""
+"""The unchanged file may differ from the exposed file by this multiple of the exposed file's own error."""
 
 
 class TrialChecks:
-    """Checks trials of one model, and adds to the findings.
+    """Checks trials of one model, and adds the results to the findings.
 
     Attributes:
       apart: Tensors with values that differ between the unchanged file and a trial, each with the number of the
@@ -38,7 +38,7 @@ class TrialChecks:
         findings: Findings,
         folder: str,
     ) -> None:
-        """Prepares checks for trials of a source."""
+        """Prepares checks for trials of a source model."""
         self._source, self._samples, self._options = source, samples, options
         self._findings, self._folder = findings, folder
         self.apart: dict[int, int] = {}
@@ -46,7 +46,7 @@ class TrialChecks:
     def check(
         self, plain: Trial, trial: Trial, places: Sequence[int], *, checks_ops: bool = True
     ) -> None:
-        """Compares the tensors that a trial makes visible.
+        """Checks the tensors that a trial makes visible.
 
         If ops are not checked, tensors are compared only with golden arrays.
         """
@@ -189,7 +189,7 @@ class TrialChecks:
 
 @contextmanager
 def naming(sample: Sample) -> Iterator[None]:
-    """Adds the sample to errors of the block."""
+    """Adds the sample's origin to errors that the `with` block raises."""
     try:
         yield
     except LiteRtError as error:

@@ -1,8 +1,8 @@
 """Finds the smallest part of a model that gives wrong results when compiled separately.
 
 The search begins with the op at fault. If this op is right when compiled separately, for example because the fault
-is in a fusion, neighbouring ops are added until the fault appears again. Then all ops are removed without which
-the fault still appears.
+is in a fusion, neighbouring ops are added until the fault appears again. Then each op is removed if the fault
+still appears without this op.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from litert.core.progress import counting
 from litert.core.status import Status
 
 _RACING_RUNS = 8
-"""Number of runs of a part if results differ from run to run, since they may not differ in each run."""
+"""Number of runs of a part whose results differ from run to run, because two runs may give equal results."""
 
 
 class NoPartError(LiteRtError):
-    """The error that no part is wrong when compiled separately; `what` gives the reason."""
+    """The error that is raised if no part is wrong when compiled separately; `what` gives the reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(Status.NOT_FOUND, reason)
@@ -47,9 +47,10 @@ class WrongPart:
         fault.
       ops: The ops of the part, as ops of the source model in execution order.
       blamed: The op at fault, found by comparing the part with its reference.
-      is_smallest: Whether the fault disappears if any one of these ops is removed, as far as was tried.
+      is_smallest: Whether the fault disappears if any one of these ops is removed; False if this was not tried for
+        all ops.
       inputs: Inputs of the part by name, with their values in the run.
-      expected: Reference values by output name, without outputs that cannot be computed.
+      expected: Reference values by output name; outputs that cannot be computed are left out.
       num_runs: Number of runs of the part if its results differ from run to run; otherwise 0.
     """
 
@@ -79,7 +80,7 @@ def find_wrong_part(
       comparison: Report of the comparison.
       samples: Input samples that were compared.
       options: Options of the comparison.
-      folder: Folder for temporary files, in which the file of the part remains.
+      folder: Folder for temporary files. The file of the part stays in this folder.
       is_compiled: Whether the compared file was compiled before this comparison, maybe by another compiler.
 
     Raises:
@@ -105,7 +106,7 @@ def find_wrong_part(
 
 
 def check_blamed(comparison: ModelComparison) -> Blamed:
-    """Returns the op that causes wrong results, from a report.
+    """Returns the op that causes wrong results according to a report.
 
     Raises:
       NoPartError: The comparison found no op at fault.
@@ -120,7 +121,7 @@ def check_blamed(comparison: ModelComparison) -> Blamed:
 def expect(
     part: SourceGraph, inputs: Mapping[str, Array], options: CompareOptions, folder: str
 ) -> dict[str, Array]:
-    """Computes the reference values of a part, by output."""
+    """Computes the reference values of each output of a part."""
     wanted = [place for place in part.outputs.values() if place in part.results]
     reference = ReferenceRun(part, (), wanted, options.reference, folder)
     found = reference.run({part.inputs[name]: array for name, array in inputs.items()}, {})

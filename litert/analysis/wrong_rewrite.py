@@ -33,7 +33,7 @@ def find_wrong_rewrite(
       comparison: Report of the comparison of both models.
       samples: Input samples that were compared.
       options: Options of the comparison.
-      folder: Folder for temporary files, in which the files of the two models remain.
+      folder: Folder for temporary files. The files of the two models stay in this folder.
 
     Raises:
       NoPartError: No ops were replaced wrongly.

@@ -13,7 +13,7 @@ from litert.core.tensor_type import RankedTensorType
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A test case: an NPU call with a function of a byte code module, inputs and expected outputs.
+    """A test case: an NPU call of a function in a byte code module, with inputs and expected outputs.
 
     Attributes:
       name: Name of the compiled partition, for messages.
@@ -27,8 +27,8 @@ class Case:
       found: Paths of files to which the vendor's outputs are written, for the report.
       assets: Bytes of the assets, by name; companion files come before their asset.
       tensors: Types of the partition's tensors, by name; only tensors with unique names are included.
-      tapped: Byte code that keeps the names of tensors, and the function's name; None if such byte code was not
-        compiled.
+      tapped: A pair of byte code and the name of its function. This byte code contains the names of tensors. None
+        if such byte code was not compiled.
     """
 
     name: str

@@ -24,7 +24,7 @@ from litert.model.writer import write_model
 def write_cases(
     subject: PluginSubject, folder: str, first: int = 0, references: Collection[str] = ()
 ) -> Iterator[dict[str, object]]:
-    """Compiles each model, with a single call of the plugin's compiler for each model.
+    """Compiles each model in a single call of the plugin's compiler.
 
     The outputs of a partition cannot be checked if the partition contains a custom op without a reference. The
     builtin ops of such a partition are therefore also compiled as separate calls, whose outputs can be checked.
@@ -36,8 +36,9 @@ def write_cases(
       references: Custom codes of the ops for which the user gave a reference function.
 
     Yields:
-      For each model, an object `{"begin": name}`. For each partition of the model, an object for `read_case`
-      without the keys that `add_expected` adds; or an object with `source` and `why` if the partition cannot run.
+      For each model, an object `{"begin": name}`. Then, for each partition of the model, an object for
+      `read_case`, which still lacks the keys that `add_expected` adds. If the partition cannot run, the object has
+      the keys `source` and `why` instead.
     """
     for number, named in islice(enumerate(subject.models), first, None):
         yield {"begin": named.name}

@@ -38,7 +38,7 @@ def check_plugin(argument: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
 
 
 def check_dispatch(argument: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
-    """Same as `check_plugin`, for a dispatch library; `argument["cases"]` contains results of `compile_cases`."""
+    """Runs a dispatch library's checks, like `check_plugin`; `argument["cases"]` comes from `compile_cases`."""
     from litert.conformance.case import read_case, read_file
     from litert.conformance.dispatch_subject import DispatchSubject
 

@@ -23,11 +23,11 @@ DISPATCH_RULES = "litert.conformance.dispatch_rules"
 
 
 class BrokenRuleError(Exception):
-    """A vendor breaks a rule; the error's text is a phrase that says what the vendor did."""
+    """The error that a vendor breaks a rule; its text is a phrase that says what the vendor did."""
 
 
 class UnseenError(Exception):
-    """A rule cannot be checked for this vendor; the error's text is a phrase that says why."""
+    """The error that a rule cannot be checked for this vendor; its text is a phrase that says why."""
 
 
 class Outcome(str, Enum):
@@ -143,7 +143,7 @@ def null_check(
 
 
 def read_finding(answer: Mapping[str, str]) -> Finding:
-    """Converts an object that `run_checks` yields after a check to a finding."""
+    """Makes a finding from an object that `run_checks` yields after a check."""
     return Finding(answer["rule"], answer["case"], Outcome(answer["outcome"]), answer["text"])
 
 
@@ -175,7 +175,7 @@ def run_checks(
     done: Mapping[str, str],
     stopped: str = "",
 ) -> Iterator[dict[str, str]]:
-    """Runs checks one after another in this process, which a check may crash.
+    """Runs checks one after another in this process; a check may crash the process.
 
     Args:
       checks: The checks to run, in order; each check comes after the checks that it needs.
@@ -184,8 +184,8 @@ def run_checks(
       stopped: Reason why all further checks are skipped; "" if the checks run.
 
     Yields:
-      For each check, an object `{"begin": key}` before the check, and an object with the fields of the finding
-      after the check.
+      For each check, an object `{"begin": key}` before the check, and then, after the check, an object with the
+      fields of the finding.
     """
     # Rules and keys that failed or were skipped, each with the broken rule that caused it.
     blocked: dict[str, str] = {}

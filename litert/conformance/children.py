@@ -33,13 +33,13 @@ class CheckOptions:
         ops.
       soc_model: Name of the SoC model to compile for; "" for the plugin's first SoC model.
       assets: Pairs of a custom code and the path of the op's asset.
-      companions: Pairs of a companion file's name, `<op>/<relative path>`, and the path of the file.
+      companions: Pairs of a companion file's name and its path; the name has the form `<op>/<relative path>`.
       allow_native_assets: Whether machine code in assets may run in the child processes.
       vendor_options: Values of the plugin's own options, by name.
       references: Pairs of a custom code and the op's reference function, as `file.py:function`.
       rules: Names of the rules to check, together with the rules that they need; empty for all rules.
-      tolerance: Largest accepted error of a float output, relative to the sum of the summands' magnitudes or to
-        the largest output.
+      tolerance: Largest accepted error of a float output, relative to the sum of the summands' magnitudes. If the
+        sum is unknown, the error is relative to the largest element of the output.
       timeout_s: Time limit of each check, in seconds.
       strict: Whether a violated recommendation counts as a broken rule.
     """
@@ -66,7 +66,7 @@ def mark_begins(answers: Iterable[Mapping[str, str]]) -> Iterator[Mapping[str, s
 
 
 class CheckPrints:
-    """A child process's output on standard error, split into the outputs of its checks."""
+    """The text that a child process prints to standard error, split by check."""
 
     def __init__(self) -> None:
         self._prints: dict[str, bytearray] = {}
@@ -103,13 +103,13 @@ def run_in_children(
     subject: str,
     num_checks: int = 0,
 ) -> list[Finding]:
-    """Runs all checks of a target, each within a time limit; skips the remaining checks after a few have hung.
+    """Runs all checks of a target, each within a time limit; after a few checks have hung, skips the rest.
 
     The target is the name of a generator function, `package.module:function`, which yields the same objects as
     `run_checks`.
     The target gets a JSON object, to which this function adds the keys `done`, `stopped`, `trace` and `fatal`;
-    `fatal` contains the names of the models with which a process ended. The function reports the number of
-    finished checks as progress; `num_checks` is the total number, or 0 if it is unknown.
+    `fatal` contains the names of the models that a process was working on when it crashed or hung. The function
+    reports the number of finished checks as progress; `num_checks` is the total number, or 0 if it is unknown.
 
     Raises:
       LiteRtError: A child process could not be started.
@@ -173,8 +173,8 @@ def check_end(
 ) -> Finding:
     """Checks that a process ends without an error after it has used the vendor's library and released all objects.
 
-    The process first runs the checks of the rules in the argument's `rules`. If the process then does not end
-    well, the rule `rule` is broken. The arguments besides `rule` are the same as for `run_in_children`.
+    The process first runs the checks of the rules in the argument's `rules`. If the process then crashes or does
+    not end, the rule `rule` is broken. The arguments besides `rule` are the same as for `run_in_children`.
     """
     is_doing, last, prints = False, "", CheckPrints()
     asked = {**argument, "done": {}, "trace": "", "stopped": ""}

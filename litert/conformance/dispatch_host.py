@@ -85,7 +85,7 @@ class DispatchHost:
         return ffi.cast("LiteRtOptions", handle)
 
     def take_lock_fault(self) -> str:
-        """Returns the vendor's first wrong use of a lock, "" if there is none; forgets all locks."""
+        """Describes the vendor's first wrong use of a lock, or returns "" if there is none; forgets all locks."""
         assert isinstance(self.runtime.buffers, _CountedLocks)
         return self.runtime.buffers.take_fault()
 

@@ -86,7 +86,8 @@ class CheckedCall:
     """A context manager for an invocation context with attached buffers.
 
     Attributes:
-      byte_code: A `LiteRtMemBuffer*` with byte code; None for the byte code of the case at an aligned address.
+      byte_code: A `LiteRtMemBuffer*` with byte code. None for the byte code of the case, which is then copied to
+        an aligned address.
       inputs, outputs: The attached buffers, by the index of the input or output.
       retired: Buffers that are still registered, but no longer attached.
       wanted: The vendor's buffer requirements for each input and output, by kind and index.
@@ -153,7 +154,7 @@ class CheckedCall:
         return self.table.host.runtime.take_requirements(made[0])
 
     def make(self, kind: str, index: int, size: int | None = None) -> CheckedBuffer:
-        """Makes a buffer for an input or output, of the required size or of another size."""
+        """Makes a buffer for an input or output; if `size` is None, the buffer has the required size."""
         tensor_type, wanted = self.case.types(kind)[index], self.wanted[kind, index]
         handlers = self.table.api.tensor_buffer_handlers_def
         size = wanted.size if size is None else size
@@ -208,7 +209,7 @@ class CheckedCall:
         ]
 
     def prepare_run(self) -> None:
-        """Calls the vendor's optional functions that LiteRT calls before each run."""
+        """Calls those optional functions of the vendor that LiteRT calls before each run."""
         if self.table.has("invocation_context_set_scheduling_info"):
             info = ffi.new("LiteRtSchedulingInfo*")
             info.fields_mask = _ALL_SCHEDULING_FIELDS
@@ -220,7 +221,7 @@ class CheckedCall:
 def create_invocation(
     device: CheckedDevice, case: Case, byte_code: Any, *, function: str = ""
 ) -> tuple[int, Any]:
-    """Calls `invocation_context_create` for a case, with the given byte code, and with another function if given.
+    """Calls `invocation_context_create` for a case; `function`, if given, replaces the case's function.
 
     Returns:
       The status, and the value that the function wrote to its out argument.
@@ -246,7 +247,7 @@ class DispatchSubject(VendorSubject[CheckedTable]):
     """A vendor's dispatch library under check.
 
     Attributes:
-      cases: cases: NPU calls that the vendor's own compiler made; empty if the vendor has no compiler plugin.
+      cases: NPU calls that the vendor's own compiler made; empty if the vendor has no compiler plugin.
       left: Reasons why no op of a model runs on the NPU, by the model's name.
       tolerance: Largest accepted error of float outputs; see `find_difference`.
       wait_s: Time limit for waiting for an event, in seconds.
@@ -260,7 +261,7 @@ class DispatchSubject(VendorSubject[CheckedTable]):
 
     @property
     def table(self) -> CheckedTable:
-        """Returns the dispatch table, possibly before `initialize` is called."""
+        """Returns the dispatch table; `initialize` may not have been called yet."""
         if not self.vendor.api.interface:
             raise BrokenRuleError("`interface` is NULL")
         return self.vendor
@@ -313,5 +314,5 @@ class DispatchSubject(VendorSubject[CheckedTable]):
 def for_each_kind(
     rule: str, run: Callable[..., None], needs: Sequence[str], case: str = "{}"
 ) -> list[Check[DispatchSubject]]:
-    """Makes two checks of a rule, for inputs and for outputs; `run` gets the keyword argument `kind`."""
+    """Makes two checks of a rule, one for inputs and one for outputs; `run` gets the argument `kind`."""
     return [Check(rule, partial(run, kind=kind), case.format(kind), needs) for kind in KINDS]

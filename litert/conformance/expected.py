@@ -13,7 +13,9 @@ NO_KERNEL = "LiteRT has no kernel for its custom op; give a reference function w
 
 
 def add_expected(case: dict[str, Any], references: Functions) -> None:
-    """Adds the keys `expected` and `magnitudes` to a case: paths of files with these data, or None if unknown.
+    """Adds the keys `expected` and `magnitudes` to a case.
+
+    The value of each key is a list of paths of files, one for each output; None if the data are unknown.
 
     Raises:
       LiteRtError: A reference function raised an error, or returned an output with a wrong shape.

@@ -11,7 +11,7 @@ _PROT_NONE, _PROT_READ = 0, 1
 
 
 class GuardedMemory:
-    """A block of memory, with guard bytes directly before and after the block, and then a protected page.
+    """A block of memory, with guard bytes directly before and after it; a protected page follows.
 
     Attributes:
       address: Address of the first byte, which is a multiple of the alignment.
@@ -19,7 +19,7 @@ class GuardedMemory:
     """
 
     def __init__(self, size: int, alignment: int = 64) -> None:
-        """Allocates zeros; if `alignment` is 1, the protected page follows directly after the last byte."""
+        """Allocates a block of zeros; if `alignment` is 1, the protected page directly follows the block."""
         self.size = size
         page = mmap.PAGESIZE
         self._room = max(1, -(-(size + alignment) // page)) * page

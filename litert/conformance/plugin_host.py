@@ -1,4 +1,4 @@
-"""The host that calls compiler plugins in the checks; has compiler contexts of an old and a new LiteRT version."""
+"""The host that calls compiler plugins in the checks, as an old or a new version of LiteRT would do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class PluginHost:
-    """A compiler context, and the options that the plugin of a manufacturer gets."""
+    """A compiler context, and the options that a manufacturer's plugin gets."""
 
     manufacturer: str = ""
     compiler_options: CompilerOptions = field(default_factory=CompilerOptions)
@@ -38,7 +38,7 @@ class PluginHost:
         return self._context.table
 
     def old_table(self) -> Any:
-        """The compiler context of an older host, with fewer functions, directly before a protected page."""
+        """The compiler context of an older host: it has fewer functions, and a protected page follows it."""
         memory = GuardedMemory(_OLD_SIZE, alignment=8)
         memory.view[:] = ffi.buffer(self.table, _OLD_SIZE)
         table = ffi.cast("LiteRtCompilerContext*", memory.address)
@@ -59,7 +59,7 @@ class PluginHost:
 
     @cached_property
     def options(self) -> tuple[Any, Any]:
-        """C handles of the environment options and of the options."""
+        """C handles of a `LiteRtEnvironmentOptions` object and a `LiteRtOptions` object."""
         given, table = self.compiler_options, options_table()
         payloads = option_payloads(self.manufacturer, given)
         return (

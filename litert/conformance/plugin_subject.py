@@ -1,4 +1,4 @@
-"""The plugin under check, which is loaded when the first check needs the plugin, and the models for the checks."""
+"""The plugin under check, and the models for the checks; the plugin is loaded when a check first needs it."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class PluginSubject(VendorSubject[VendorFunctions]):
             self.vendor.call_plain("LiteRtDestroyCompilerPlugin", made[0])
 
     def with_taps(self) -> PluginSubject:
-        """The same plugin, with the option to keep the names of tensors in the byte code."""
+        """The same plugin with the option `taps`, by which byte code keeps the names of tensors."""
         options = replace(self.host.compiler_options, taps=True)
         return replace(
             self, host=PluginHost(self.host.manufacturer, options), load=lambda: self.vendor
@@ -154,7 +154,7 @@ class Plugin:
         return self.subject.vendor
 
     def soc_models(self) -> list[bytes]:
-        """The SoC model for which the checks compile."""
+        """Returns the names of all SoC models that the plugin supports."""
         count = "LiteRtGetNumCompilerPluginSupportedSocModels"
         name = "LiteRtGetCompilerPluginSupportedSocModel"
         number = int(self.functions.answer(count, "LiteRtParamIndex", self.handle))
@@ -164,12 +164,12 @@ class Plugin:
         ]
 
     def soc_model(self) -> Any:
-        """The SoC model for which the checks compile, as a C string."""
+        """Returns the SoC model for which the checks compile, as a C string; NULL if there is none."""
         chosen = self.subject.soc_model.encode() or next(iter(self.soc_models()), b"")
         return ffi.new("char[]", chosen) if chosen else ffi.NULL
 
     def partition(self, subgraph: Subgraph, soc_model: Any = None) -> dict[int, int]:
-        """Partitions a subgraph; maps the position of each taken op to the index of the op's partition."""
+        """Partitions a subgraph; the result maps the position of each taken op to its partition's index."""
         soc = self.soc_model() if soc_model is None else soc_model
         pushed = PushedOps()
         with self.subject.host.call() as handle_of:
@@ -260,7 +260,7 @@ class Result:
         return self._bytes("LiteRtGetCompiledResultByteCode", index, f"module {index} is empty")
 
     def call_info(self, index: int) -> tuple[bytes, int]:
-        """Returns the function name and the byte code module's index of an NPU call."""
+        """Returns an NPU call's function name and the index of its byte code module."""
         module = ffi.new("LiteRtParamIndex*")
         name = "LiteRtGetCompiledResultCallInfo"
         return self._bytes(name, index, f"call {index} has no name", module), int(module[0])

@@ -1,4 +1,4 @@
-"""Probes: small models with one op each; a common mistake of vendors changes the outputs of a probe."""
+"""Probes are small models with one op each, whose outputs are wrong if a vendor makes a common mistake."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Operand:
 
     Attributes:
       shape: The tensor's shape; all dimensions are known.
-      data: Array with the data of a constant, of the tensor's type; None for inputs and computed tensors.
+      data: Data of a constant, as an array of the tensor's type; None for inputs and computed tensors.
       scales: Quantization scales: one for the whole tensor, or one for each index along `axis`; empty for tensors
         that are not quantized.
     """
@@ -89,7 +89,7 @@ class Operand:
 
 
 def one_op(op: str, inputs: Sequence[Operand], output: Operand, **options: Any) -> Model:
-    """Makes a model with one op; the model's inputs are the op's inputs without data, in order."""
+    """Makes a model with one op; those inputs of the op that have no data are the model's inputs, in order."""
     builder = ModelBuilder()
     tensors = []
     for index, operand in enumerate(inputs):

@@ -1,4 +1,4 @@
-"""Finds user settings that a plugin refuses, before the checks run, because such a refusal breaks no rule.
+"""Before the checks run, finds user settings that a plugin refuses, because such a refusal breaks no rule.
 
 The host creates the plugin first without settings and then with all settings, and compiles the ops that have an
 asset.
@@ -33,7 +33,7 @@ def find_refusal(
 
     Returns:
       The flag of the refused setting (or a phrase for several flags) and the plugin's error; None if the plugin
-      accepts all settings, or also fails without settings.
+      accepts all settings, or if the plugin fails even without settings.
     """
     if _refusal(plugin, "", CompilerOptions(), ()) is not None:
         return None

@@ -17,7 +17,7 @@ from litert.host.python_library.bootstrap import find_vendor
 
 
 class CallTrace:
-    """A small file with the current function and model, which shows what a process was doing when it crashed.
+    """A small file with the names of the current function and model, which can be read after a crash.
 
     Between calls, the name of the function is empty.
     """
@@ -52,7 +52,7 @@ class CallTrace:
 
     @classmethod
     def read(cls, fd: int) -> tuple[str, str]:
-        """Reads the names of the function and the model with which a process ended; both names may be empty."""
+        """Reads which function and model a process was using when it ended; both names may be empty."""
         function, model = (
             os.pread(fd, size, start).partition(b"\0")[0].decode("utf-8", "replace")
             for start, size in ((0, cls._SIZE), (cls._SIZE, cls._MODEL_SIZE))
@@ -61,7 +61,7 @@ class CallTrace:
 
 
 class LastError(logging.Handler):
-    """The last error message of a Python vendor, taken from the log, because C functions return only a status."""
+    """The last error message of a Python vendor, read from the log, because C functions return only a status."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -149,7 +149,7 @@ class VendorSubject(Generic[_Functions]):
 
 
 def check_statuses(subject: VendorSubject[Any]) -> None:
-    """Makes the check that all functions that were called so far have returned valid statuses."""
+    """Makes the check that all functions called so far have returned valid statuses."""
     if subject.vendor.strange:
         raise BrokenRuleError(subject.vendor.strange[0])
 

@@ -39,7 +39,7 @@ class JsonNode:
         status: Status,
         parent: JsonNode | None = None,
     ) -> None:
-        """Makes the root element, with the path `step`, or the field or array item `step` of `parent`."""
+        """Makes the field or array item `step` of `parent`, or a root element with the path `step`."""
         self.value = value
         self.where = where
         self.status = status
@@ -59,7 +59,8 @@ class JsonNode:
         """Parses a JSON document in UTF-8, with or without a byte order mark.
 
         Raises:
-          LiteRtError: The text is not JSON; the error has this status, and the line and column of the mistake.
+          LiteRtError: The text is not JSON; the error has the status `status`, and gives the line and column of
+            the mistake.
         """
         try:
             text = str(data, "utf-8-sig")
@@ -104,7 +105,7 @@ class JsonNode:
         return {name: self._child(v, name) for name, v in found.items() if v is not None}
 
     def entries(self) -> Mapping[str, JsonNode]:
-        """Returns the entries of a JSON object that may have any names."""
+        """Returns the entries of a JSON object; the entries may have any names."""
         value = self._expect(dict, "an object")
         for name in value:
             if _HALF_PAIR.search(str(name)):
@@ -159,7 +160,7 @@ class JsonNode:
         return value
 
     def at(self, *steps: str | int) -> JsonNode:
-        """Returns the element at a path of names and indices; an element with the value null if none exists."""
+        """Returns the element at a path of names and indices; if none exists, an element with the value null."""
         node = self
         for step in steps:
             value: Any = node.value

@@ -76,7 +76,7 @@ def checked(codec: Codec[_Value], find_mistake: Callable[[_Value], str]) -> Code
 def converted(
     codec: Codec[_Value], read: Callable[[_Value], _Other], dump: Callable[[_Other], _Value]
 ) -> Codec[_Other]:
-    """Returns a codec for values that functions convert to and from the values of another codec."""
+    """Returns a codec that converts the values of another codec with the functions `read` and `dump`."""
     return Codec(lambda node: read(codec.read(node)), lambda value: codec.dump(dump(value)))
 
 
@@ -123,7 +123,7 @@ def entries(item: Codec[_Value]) -> Codec[Mapping[str, _Value]]:
 
 
 def row(make: Callable[..., _Value], **parts: Codec[Any]) -> Codec[_Value]:
-    """Returns a codec for objects as arrays of their attributes; `make` takes the attributes in this order."""
+    """Returns a codec that writes objects as arrays of attributes, which are the arguments of `make` in order."""
 
     def read(node: JsonNode) -> _Value:
         found = node.items(len(parts), len(parts))
@@ -154,7 +154,7 @@ def record(
     fixed: Mapping[str, object] = MappingProxyType({}),
     **fields: Codec[Any] | Renamed,
 ) -> Codec[_Value]:
-    """Returns a codec for a dataclass as a JSON object with a key for each field, in this order.
+    """Returns a codec that writes a dataclass as a JSON object with a key for each field, in this order.
 
     Args:
       make: The dataclass.
@@ -204,7 +204,7 @@ def record(
 def tagged(kinds: Mapping[str, Codec[Any]], kind_of: Callable[[_Value], str]) -> Codec[_Value]:
     """Returns a codec for objects of several kinds.
 
-    The JSON object has exactly one key of `kinds`, which determines the kind of the object.
+    The plain data have exactly one of the keys of `kinds`; this key determines the kind of the object.
     """
     names = ", ".join(kinds)
 
@@ -220,7 +220,7 @@ def tagged(kinds: Mapping[str, Codec[Any]], kind_of: Callable[[_Value], str]) ->
 
 
 def hexadecimal(least: int = 0, most: int | None = None) -> Codec[bytes]:
-    """Returns a codec for bytes as a string of hexadecimal digits."""
+    """Returns a codec that writes bytes as a string of hexadecimal digits."""
 
     def read(node: JsonNode) -> bytes:
         digits = node.text()

@@ -39,7 +39,7 @@ class CustomOpInfo:
 
     @classmethod
     def parse(cls, text: str) -> CustomOpInfo:
-        """Parses a text `op,path`, in which the path may contain commas and spaces; the op's name may not.
+        """Parses a text `op,path`; the path may contain commas and spaces, but the op's name must not.
 
         Raises:
           LiteRtError: INVALID_TOOL_CONFIG, if the comma, the op's name or the path is missing.
@@ -82,7 +82,7 @@ def parse_shapes(
 ) -> dict[str, Sequence[int]]:
     """Parses the values of a flag; each value gives the shape of a tensor, such as `input:1x3x300`.
 
-    Error messages call such a shape by the word `noun`. A value of the flag may also contain several shapes,
+    In error messages, `noun` is the word for such a shape. A value of the flag may also contain several shapes,
     separated by commas: `input:1x3x300,other:4`. Manifests contain values of this form. If `may_be_open` is true,
     the size of a dimension may be -1.
 
@@ -142,8 +142,8 @@ class DumpOptions:
       folder: Directory for the files; the compiler makes the directory if it does not exist.
       ir_after: Name of the pass after which the compiler writes the vendor's IR; `all` for every pass, "" for no
         pass.
-      kernels: Whether the compiler writes the source code of each kernel, exactly as the kernel compiler gets the
-        source code.
+      kernels: Whether the compiler writes the source code of each kernel, exactly as it is passed to the kernel
+        compiler.
     """
 
     folder: str = option(
@@ -188,19 +188,19 @@ class CompilerOptions:
         early.
       allow_native_assets: Whether machine code from the user's assets may run in this process.
       vendor_options: Values of the plugin's own options, as texts by name.
-      custom_layers: Files that describe custom layers, and directories of such files, for all models. For an op,
-        an asset in `custom_op_infos` takes precedence over these files, and these files over the files of
-        `environment_layers()`.
+      custom_layers: Files that describe custom layers for all models, and directories of such files. For an op,
+        an asset in `custom_op_infos` takes precedence over these files. These files take precedence over the files
+        of `environment_layers()`.
       asset_root: Directory that must contain all files to which assets refer; with "", an asset may refer only to
         files in or below its own directory.
-      shape_bounds: Largest shapes of tensors, by name, for tensors whose shapes are known only at run time: for
-        inputs, and for tensors whose largest shape the compiler cannot compute.
+      shape_bounds: Largest shapes of tensors whose shapes are known only at run time, by tensor name. Such a bound
+        is for an input, or for a tensor whose largest shape the compiler cannot compute.
       dump: Selects the files that the plugin writes for people to read.
       partition_strategy: One of `PARTITION_STRATEGIES`.
       taps: Whether the byte code keeps the names of tensors inside NPU calls, for `invoke_tapped` of the dispatch
         table. Byte code with tensor names may be larger and slower, but computes the same results.
-      replace_ir: Files with edited IR of the vendor, by the name of the function that the plugin compiles from the
-        file.
+      replace_ir: Files with edited IR of the vendor. The key of each file is the name of the function that the
+        plugin compiles from the file.
     """
 
     custom_op_infos: Sequence[CustomOpInfo] = option(

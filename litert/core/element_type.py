@@ -1,4 +1,4 @@
-"""Element types, with the numbers of LiteRT's `LiteRtElementType` (TfLiteType, not the file's TensorType)."""
+"""Element types, numbered as in LiteRT's `LiteRtElementType` (like TfLiteType, unlike the file's TensorType)."""
 
 from __future__ import annotations
 

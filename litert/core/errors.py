@@ -70,12 +70,12 @@ def describe(error: BaseException) -> str:
 
 
 def memory_text(error: MemoryError) -> str:
-    """Returns a text such as `out of memory: ...`, with the error's text, or else the last line that ran."""
+    """Returns `out of memory` with the error's text, or with the last line that ran if there is no text."""
     return f"out of memory: {error}" if str(error) else f"out of memory, at {last_line(error)}"
 
 
 def refusal_of(error: BaseException) -> LiteRtError | None:
-    """Converts an OSError or MemoryError that no other code has handled to an error of this project.
+    """Converts an unhandled OSError or MemoryError to an error of this project.
 
     The status is FILE_IO or MEMORY_ALLOCATION_FAILURE.
     """

@@ -1,13 +1,14 @@
-"""Parses and evaluates formulas of sizes, such as `((X+15)/16)*16`, over a tensor's dimensions B, F, Y and X.
+"""Parses and evaluates formulas over a tensor's dimensions B, F, Y and X, such as `((X+15)/16)*16`.
 
 A formula consists of whole numbers, variables in upper or lower case, `+ - * / %` and parentheses, as in custom
 layer configurations of OpenVINO's Inference Engine. Division rounds toward zero. The Inference Engine accidentally
 also accepts postfix notation, zero divisors and negative sizes; this module raises errors for them.
 
-In addition, a formula may use the sizes of any tensor of the op: `INPUT1_DIMS[3]` is dimension X of input 1 in the
-order B, F, Y, X of kernels. `INPUT1_SHAPE[3]` is dimension 3 of input 1 in the tensor's own order. `min(X, 8)` is
-the smaller of two values. `broadcast(B, INPUT1_DIMS[0])` is the size that two dimensions broadcast to, by NumPy's
-rules. `same(B, INPUT1_DIMS[0])` is the common value of two sizes that must be equal.
+In addition, a formula may use the sizes of any tensor of the op. For example, `INPUT1_DIMS[3]` is the size of
+dimension X of input 1, since kernels count dimensions in the order B, F, Y, X. `INPUT1_SHAPE[3]` is the size of
+dimension 3 of input 1 in the tensor's own order. `min(X, 8)` is the smaller of two values.
+`broadcast(B, INPUT1_DIMS[0])` is the size to which two dimensions are broadcast by NumPy's rules.
+`same(B, INPUT1_DIMS[0])` is the common value of two sizes that must be equal.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class TensorSize(NamedTuple):
     """A reference in a formula to the size of a tensor's dimension, such as `INPUT0_DIMS[3]`.
 
     Attributes:
-      is_bfyx: Whether `dimension` is an index in the order B, F, Y, X; otherwise, an index in the tensor's own
-        order.
+      is_bfyx: Whether `dimension` is an index in the order B, F, Y, X; otherwise, it is an index in the tensor's
+        own order.
     """
 
     is_output: bool
@@ -100,8 +101,8 @@ class Formula:
           most: Largest allowed value of the formula.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if a divisor is zero, if the op lacks a tensor or dimension of the
-            formula, or if the value is below 0 or above `most`.
+          LiteRtError: INVALID_ARGUMENT, if a divisor is zero, if the op lacks a tensor or dimension that the
+            formula uses, or if the value is below 0 or above `most`.
         """
         sizes = {size: self._size(size, inputs, outputs) for size in self.tensor_sizes}
         value = self._value(dims, sizes)

@@ -61,7 +61,7 @@ def check_input(path: str | os.PathLike[str]) -> None:
     """Raises an error if a path is not a regular, readable file.
 
     Raises:
-      LiteRtError: Same as `open_input`.
+      LiteRtError: The same errors as in `open_input`.
     """
     open_input(path).close()
 
@@ -80,7 +80,8 @@ def read_input(path: str | os.PathLike[str], most: int = -1) -> bytes:
     """Reads a regular file, or at most its first `most` bytes.
 
     Raises:
-      LiteRtError: Same as `open_input`; also MEMORY_ALLOCATION_FAILURE, if the bytes do not fit into memory.
+      LiteRtError: The same errors as in `open_input`; also MEMORY_ALLOCATION_FAILURE, if the bytes do not fit into
+        memory.
     """
     with open_input(path) as file:
         try:
@@ -108,7 +109,7 @@ def read_all(file: BinaryIO, size: int) -> bytes:
 
 @contextmanager
 def common_permissions() -> Iterator[None]:
-    """Limits the permissions of new files in the `with` block to those of the input files opened before."""
+    """In the `with` block, a new file gets only those permissions that every input file opened so far has."""
     outer = _permissions.get()
     token = _permissions.set([_ANY if outer is None else outer[0]])
     try:
@@ -118,7 +119,7 @@ def common_permissions() -> Iterator[None]:
 
 
 def output_permissions() -> int:
-    """Returns the permissions that all input files opened in the block share, the maximum for new files."""
+    """Returns the permissions that every input file opened in the block has; new files get no others."""
     common = _permissions.get()
     return _ANY if common is None else common[0] & _ANY | stat.S_IRUSR | stat.S_IWUSR
 

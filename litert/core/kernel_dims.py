@@ -1,8 +1,8 @@
 """Maps a tensor's dimensions to the four dimensions B, F, Y and X that kernels and formulas use.
 
-A tensor of rank 4 has the dimensions N, H, W, C: B is N, Y is H, X is W, and F is C. For a tensor of lower rank,
-the dimensions are assigned in the order B, F, Y, X, and the remaining ones have size 1. For a tensor of higher
-rank, Y is the product of all dimensions between N and W.
+A tensor of rank 4 has the dimensions N, H, W and C, which are called B, Y, X and F here, in this order. The
+dimensions of a tensor of lower rank become B, F, Y and X in this order; those of B, F, Y and X that are left over
+have size 1. For a tensor of higher rank, Y is the product of all dimensions between N and W.
 """
 
 from __future__ import annotations

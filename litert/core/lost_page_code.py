@@ -1,4 +1,4 @@
-"""Machine code of a SIGBUS handler: maps zeros where a mapped file has lost bytes, and sets a flag."""
+"""Machine code of a SIGBUS handler, which maps zeros where a mapped file has lost bytes, and sets a flag."""
 
 from __future__ import annotations
 

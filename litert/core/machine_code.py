@@ -1,6 +1,7 @@
 """Loads machine code that this project generates.
 
-The code is never in writable memory: it is in an in-memory file that is mapped for execution.
+The code is never in writable memory, because it is in an in-memory file that is mapped for execution but not for
+writing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Guards mapped files: if another program shortens a mapped file, this process gets an error instead of a crash.
 
-If a program reads bytes that a mapped file has lost, the operating system sends the signal SIGBUS. In commands and
-child processes, a handler in machine code maps a page of zeros and sets a flag. The process checks the flag
-before it returns a result or renames an output file. Programs that use the packages as a library keep their own
-signal handlers.
+If a program reads bytes that a mapped file has lost, the operating system sends the signal SIGBUS. In this
+project's commands and child processes, a signal handler in machine code then maps a page of zeros and sets a flag.
+The process checks the flag before it returns a result or renames an output file. Programs that use the packages as
+a library keep their own signal handlers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SIGBUS = 7
 _SIG_IGN = 1
 _ON_STACK, _WITH_INFO, _NO_DEFER = 0x08000000, 4, 0x40000000
 _SIGACTION = "@P128siP"
-"""Layout of C's `struct sigaction` on both architectures: handler, mask, flags, pointer of the C library."""
+"""Layout of C's `struct sigaction` on x86-64 and aarch64: handler, mask, flags, pointer of the C library."""
 
 _is_guarded = False
 

@@ -1,6 +1,7 @@
 """Declares options.
 
-Each option is a field of a dataclass. The field declares the option's flag, and where else the option goes.
+Each option is a field of a dataclass. The field declares the option's flag, and all other places where the option
+appears.
 
 ```python
 check_kernels: bool = option(
@@ -108,7 +109,7 @@ class Option(NamedTuple):
     write: Callable[[Any], Sequence[str]]
 
     def read_flag(self, value: Any) -> Any:
-        """Returns the field's value for a value of the flag; the default for an omitted optional number."""
+        """Returns the field's value for a value of the flag; if an optional number is omitted, the default."""
         return self.default if value is None else self.read(value)
 
 
@@ -169,7 +170,7 @@ def holds_path(text: str) -> bool:
 
 
 def given_flags(options: Any, goes: Goes) -> Iterator[tuple[str, Sequence[str]]]:
-    """Returns the flags for one of the places `Goes` with those values, as texts, that differ from the defaults.
+    """For one place, returns the flags of the options that differ from their defaults, with the values as texts.
 
     Args:
       options: Instance of a dataclass that declares options; a field may contain another such instance.

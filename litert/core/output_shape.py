@@ -36,7 +36,7 @@ def output_sizes(rule: OutputShape, inputs: Sequence[Sequence[Size] | None]) -> 
     In formulas, B, F, Y and X are the batch size, the number of features, the height and the width of input 0.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the op lacks the rule's input, or if a formula has no value.
+      LiteRtError: INVALID_ARGUMENT, if the op lacks the input in the rule, or if a formula has no value.
     """
     if isinstance(rule, SameShape):
         shape = inputs[rule.input] if rule.input < len(inputs) else None

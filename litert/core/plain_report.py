@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 
 class PlainReport:
-    """Base class of dataclasses whose fields and listed properties are printed as JSON."""
+    """Base class of dataclasses whose fields are printed as JSON, together with the properties in `answers`."""
 
     __slots__ = ()
 
@@ -16,6 +16,6 @@ class PlainReport:
     """Names of the properties that the JSON output contains in addition to the fields."""
 
     def to_values(self) -> dict[str, Any]:
-        """Returns the values of the fields and of the listed properties, by name."""
+        """Returns the values of the fields and of the properties in `answers`, by name."""
         fields: Any = self
         return asdict(fields) | {name: getattr(self, name) for name in self.answers}

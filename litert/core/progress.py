@@ -1,6 +1,6 @@
 """Progress of long tasks: the code that does a task reports its progress, and a listener shows the progress.
 
-If there is no listener, a report only reads a context variable.
+If there is no listener, the only cost of a report is that a context variable is read.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 Progress = Callable[[str, int, int], None]
-"""A listener: a function that gets the name of a step (such as `build` or `write`), the number of units done, and
-the total number of units, or 0 if the total is unknown.
+"""A listener, which is a function. Its arguments are the name of a step, such as `build` or `write`, the number of
+units that are done, and the total number of units (0 if the total is unknown).
 """
 
 _Item = TypeVar("_Item")
@@ -32,7 +32,7 @@ _listener: ContextVar[_Listener | None] = ContextVar("progress", default=None)
 
 @contextmanager
 def listening(progress: Progress | None) -> Iterator[None]:
-    """Passes progress reports of this thread in the `with` block to `progress`; None discards the reports."""
+    """In the `with` block, passes this thread's progress reports to `progress`; None discards the reports."""
     token = _listener.set(_Listener(progress) if progress is not None else None)
     try:
         yield

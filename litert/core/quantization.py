@@ -18,7 +18,7 @@ class QuantizationKind(IntEnum):
 
 
 class ConstantTensor(Protocol):
-    """Interface of a tensor that holds scales or zero points, which `Tensor` of the graph implements."""
+    """Interface of a tensor that contains scales or zero points; the class `Tensor` of the graph implements it."""
 
     @property
     def name(self) -> str: ...
@@ -36,8 +36,8 @@ class BlockwiseQuantization:
 
     Attributes:
       scales, zero_points: Tensors of scales and zero points in the same subgraph; None if absent.
-      block_size: Number of a block's elements along the quantized dimension; 0 with `quantized_dimensions` means
-        per-channel quantization.
+      block_size: Number of a block's elements along the quantized dimension. If `quantized_dimensions` is set, 0
+        means per-channel quantization.
       block_shape: Number of elements of a block along each dimension; empty if `block_size`
         suffices.
       quantized_dimensions: Quantized dimensions of the schema's `MultiAxisQuantization`; None for other
@@ -59,7 +59,8 @@ class Quantization:
       scale, zero_point: One value for the whole tensor, or one value for each index along `quantized_dimension`.
       min, max: Smallest and largest real values that occurred in training; empty if the file does not contain
         them.
-      blockwise: Block-wise quantization of the tensor, in which case `scale` is empty; None for other tensors.
+      blockwise: Block-wise quantization of the tensor; None if the tensor has another quantization. If `blockwise`
+        is set, `scale` is empty.
       custom: Bytes of a custom quantization that the schema does not define; None for other quantizations.
     """
 

@@ -1,4 +1,4 @@
-"""Quotes names from a model for output to a terminal, in a shell command, in Python or in Markdown.
+"""Quotes names from a model for output to a terminal, or for a shell command, Python code or Markdown.
 
 A model may come from an untrusted source, and its names may contain any character.
 """

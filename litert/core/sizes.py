@@ -1,4 +1,4 @@
-"""Sizes that may be known only at run time: whole numbers, or expressions of the dimensions of shapes.
+"""Sizes that may be known only at run time: a size is a number or an expression that contains dimensions.
 
 Compilers compute with symbolic sizes as with numbers; at run time, the executor inserts the actual shapes.
 Division rounds toward zero, as in C.
@@ -84,7 +84,7 @@ def divide(lhs: Size, rhs: Size) -> Size:
 
 
 def remainder(lhs: Size, rhs: Size) -> Size:
-    """Returns the remainder of the division by `divide`; the remainder has the sign of `lhs`."""
+    """Returns the remainder that belongs to the quotient from `divide`; it has the sign of `lhs`."""
     if isinstance(lhs, int) and isinstance(rhs, int):
         return lhs - _quotient(lhs, rhs) * rhs
     return Operation("%", lhs, rhs)
@@ -98,7 +98,7 @@ def minimum(lhs: Size, rhs: Size) -> Size:
 
 
 def broadcast(lhs: Size, rhs: Size) -> Size:
-    """Returns the size to which two sizes broadcast.
+    """Returns the size to which two sizes are broadcast.
 
     Raises `ValueError` if two numbers are different and neither is 1.
     """
@@ -165,12 +165,12 @@ def evaluate(size: Size, shapes: Shapes, where: str, is_signed: bool = False) ->
 def find_largest(size: Size, bounds: Shapes) -> int:
     """Returns an upper bound of a size; `bounds` contains the largest values of the dimensions.
 
-    The function uses interval arithmetic: the bound is never too small, and is too large only if the expression
-    uses a dimension twice.
+    The function uses interval arithmetic. The bound is therefore never too small, and it is too large only if the
+    expression uses a dimension twice.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the size has no value for any shapes within the bounds, or if it can exceed
-        `MOST`.
+      LiteRtError: INVALID_ARGUMENT, if a divisor is zero for all shapes within the bounds, or if the size can
+        exceed `MOST`.
     """
     where = f"the size within bounds: {size}"
     try:

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 
 def closest_name(name: str, known: Iterable[str], similarity: float = 0.6) -> str:
-    """Returns the known name that is most similar to a name, ignoring case; "" if no known name is similar.
+    """Returns the known name that is most similar to `name` apart from case; "" if no known name is similar.
 
     Args:
       name: The name to look for.
       known: The known names.
-      similarity: The smallest similarity that counts: 0 for any two names, 1 for equal names only
-        (the ratio of Python's difflib).
+      similarity: Smallest ratio of Python's `difflib` at which two names count as similar: 0 for any two names, 1
+        for equal names only.
     """
     from difflib import get_close_matches  # imported here, because most names are correct
 
@@ -25,12 +25,13 @@ def closest_name(name: str, known: Iterable[str], similarity: float = 0.6) -> st
 def did_you_mean(
     name: str, known: Iterable[str], otherwise: str = "", similarity: float = 0.6
 ) -> str:
-    """Returns the hint for an unknown name: "Did you mean ...?" with the most similar known name, and more.
+    """Returns the hint for an unknown name: "Did you mean ...?" with the closest known name, then `otherwise`.
 
     Args:
       name: The unknown name.
       known: The known names.
-      otherwise: Sentences that follow the question; the whole hint if no known name is similar.
+      otherwise: Sentences that follow the question. If no known name is similar, these sentences are the whole
+        hint.
       similarity: Same as for `closest_name`.
     """
     near = closest_name(name, known, similarity)

@@ -59,6 +59,6 @@ class RankedTensorType:
         return (self.num_elements * self.element_type.bits + 7) // 8
 
     def __str__(self) -> str:
-        """MLIR's spelling: `tensor<1x?x3xf32>`."""
+        """Returns the type as MLIR writes it, for example `tensor<1x?x3xf32>`."""
         dims = "".join(f"{'?' if d < 0 else d}x" for d in self.shape)
         return f"tensor<{dims}{self.element_type.mlir}>"

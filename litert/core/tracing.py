@@ -1,4 +1,4 @@
-"""Records how long activities of the compiler, the runtime, dispatch tables and devices take, as spans of time.
+"""Records spans of time, which show how long activities of compiler, runtime, dispatch tables and devices take.
 
 Code records spans with `span`, `add` or `add_later`; these functions do nothing if no recording is active.
 All times come from `time.perf_counter_ns`, which has the same clock in all processes of a machine.
@@ -44,7 +44,7 @@ class Span:
 
     Attributes:
       kind: Kind of the activity that took the time.
-      name: Name of the activity: of a pass, an op or a kernel.
+      name: Name of the activity, for example the name of a pass, an op or a kernel.
       start_ns: Start time on the clock of `time.perf_counter_ns`, in nanoseconds; times from a device's clock are
         converted.
       duration_ns: Duration of the span, in nanoseconds.
@@ -76,7 +76,7 @@ class Recording:
 
     @property
     def spans(self) -> Sequence[Span]:
-        """Returns all spans so far by start time; among spans with the same start, longer spans come first."""
+        """Returns all spans so far, sorted by start time; of spans with equal start, longer spans come first."""
         while self._later:
             self._spans += self._later.pop()()
         while self._measured:
@@ -85,7 +85,7 @@ class Recording:
         return self._spans
 
     def take_plain(self) -> Sequence[Sequence[Any]]:
-        """Removes all spans and returns them as plain data for JSON; another process passes these to `take_in`."""
+        """Removes all spans and returns them as plain data for JSON; another process passes them to `take_in`."""
         taken, self._spans = self.spans, []
         return [
             [s.kind.value, s.name, s.start_ns, s.duration_ns, s.track, dict(s.details)]
@@ -99,8 +99,8 @@ RECORDINGS: list[Recording] = []
 """The active recordings. A check whether this list is empty takes 10 ns, a call of `is_recording` 50 ns, and a
 call of `span` 200 ns.
 
-Code that runs often calls `is_recording` only if this list is not empty; the call is necessary, because the active
-recording may be for another thread.
+Code that runs often should call `is_recording` only if this list is not empty. In this case the call is necessary,
+because the active recording may be for another thread.
 """
 
 _lock = threading.Lock()
@@ -139,7 +139,7 @@ def paused() -> Iterator[None]:
 
 
 def take_in(plain: Iterable[Sequence[Any]], process: str) -> None:
-    """Adds spans that `Recording.take_plain` returned in another process; prefixes track names with `process`."""
+    """Adds spans that `Recording.take_plain` returned in another process; track names begin with `process`."""
     for kind, name, start_ns, duration_ns, track, details in plain:
         where = process if track == _MAIN else f"{process}: {track}"
         add(Span(SpanKind(kind), name, start_ns, duration_ns, where, details))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 STOCK_NAMES = {"Google": "google_tensor"}
-"""Manufacturers whose names in stock LiteRT's directories and flags have other letters, with these names."""
+"""Maps a manufacturer's name to its name in stock LiteRT's directories and flags, if the letters differ."""
 
 
 def plain_name(name: str) -> str:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class ApiVersion(NamedTuple):
-    """LiteRT's `LiteRtApiVersion`; prints as `0.1.0`."""
+    """LiteRT's `LiteRtApiVersion`; its text form looks like `0.1.0`."""
 
     major: int
     minor: int

@@ -5,7 +5,8 @@ directory are not removed.
 
 The name of an entry is a digest of all data on which the entry depends. The seal at the end of an entry covers the
 entry's purpose, name and bytes. A renamed entry is therefore refused like a damaged entry. If other users can
-write to the cache directory, entries are sealed with the user's key, and without a key no entries are stored.
+write to the cache directory, entries are sealed with the user's key; if the user has no key, no entries are
+stored.
 """
 
 from __future__ import annotations
@@ -71,9 +72,9 @@ def write_entry(path: str, purpose: str, *parts: bytes) -> None:
 
 
 def trim_folder(folder: str, names: re.Pattern[str], limit_bytes: int, newest: str = "") -> None:
-    """Removes entries whose names match, the least recently used first, until the rest is within the limit.
+    """Removes the least recently used entries whose names match, until the rest is within the limit.
 
-    Keeps the newest entry.
+    The entry with the path `newest` is kept.
 
     An entry that cannot be removed stays in the cache.
 

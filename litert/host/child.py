@@ -1,8 +1,8 @@
 """Calls a function in a child process, so that a crash or hang of the function does not harm this process.
 
-The function takes one JSON value and yields JSON values, each of which arrives through a pipe at once. The
-function reports progress as usual, and its progress reports arrive through the same pipe. Output of native code
-goes to the child's standard error. If the child fails, the error contains the end of this output.
+The function takes one JSON value and yields JSON values, each of which arrives through a pipe as soon as it is
+yielded. The function reports progress as usual, and its progress reports arrive through the same pipe. Output of
+native code goes to the child's standard error. If the child fails, the error contains the end of this output.
 """
 
 from __future__ import annotations
@@ -53,9 +53,10 @@ def call_in_child(
       timeout_s: Time limit for the whole call, in seconds. If this process ends before the child, the child ends
         by itself a little after the time limit.
       is_for_each: Whether the time limit applies to each single value instead of the whole call.
-      subject: Name of the child for messages: "the OpenCL compiler".
-      hear: Function that receives the child's printed output at once; errors then do not repeat the output.
-      end_s: Time, in seconds, in which the process must end with status 0 after its last value; 0 for no check.
+      subject: Name of the child for messages, for example "the OpenCL compiler".
+      hear: Function that receives the child's output as soon as it is printed; errors then do not repeat the
+        output.
+      end_s: Time limit, in seconds, for the child to end with status 0 after its last value; 0 for no check.
       memory_bytes: Maximum size of the child's data in memory, in bytes; 0 for no limit.
       sandbox: Access rights of the child, in addition to its own temporary directory; None for all rights of this
         process.

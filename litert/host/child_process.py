@@ -32,7 +32,7 @@ _EXIT_GRACE_S = 2
 _POLL_S = 0.001
 _LOOK_S = 0.2
 _MOST_READS = 64
-"""Time limit for reading printed output, in seconds, since a child may print forever."""
+"""Largest number of reads of printed output in a row, because a child may print forever."""
 
 _HINTS = {
     errno.EMFILE: "Allow more open files (ulimit -n): each child process needs five.",
@@ -66,14 +66,15 @@ class ChildProcess:
         """Starts a child.
 
         Args:
-          target: Function as `package.module:function`, which the child calls with the arguments
-            after `become_child`.
+          target: Function as `package.module:function`. The child calls `become_child`, and then this function
+            with the arguments.
           arguments: Arguments of the function.
-          subject: Name of the child for messages: "the OpenCL compiler".
+          subject: Name of the child for messages, for example "the OpenCL compiler".
           where: Text for the field `where` of errors; by default the target.
-          hear: Function that receives the child's printed output at once; errors then do not repeat the output.
-          doing: Text about the current activity of the child, for messages: " in compile"; "" for no particular
-            activity.
+          hear: Function that receives the child's output as soon as it is printed; errors then do not repeat the
+            output.
+          doing: Text about the current activity of the child, for messages, for example " in compile"; "" for no
+            particular activity.
           shared: Descriptors of open files that the child inherits under the same numbers.
           memory_bytes: Maximum size of the child's data in memory, in bytes; 0 for no limit.
           temporary_folder: Directory for temporary files of the child and of its own children; ""
@@ -124,7 +125,7 @@ class ChildProcess:
         self._deadline = time.monotonic() + timeout_s
 
     def extend_time_limit(self, extra_s: float) -> None:
-        """Extends the time limit by time in which this process, not the child, was working."""
+        """Extends the time limit by the time during which this process worked instead of the child."""
         self._deadline += extra_s
 
     def send(self, request: bytes) -> None:

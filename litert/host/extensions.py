@@ -1,7 +1,8 @@
 """Finds extensions in directories by a pattern of file names, in packages, and among entry points.
 
-Each extension is a module that defines one constant, such as `PLUGIN`, `DISPATCH` or `READER`. Searching imports
-no extension; only loading does. Two extensions with the same name are an error.
+Each extension is a module that defines one constant, such as `PLUGIN`, `DISPATCH` or `READER`. A search does not
+import the extensions that it finds; they are imported only when they are loaded. Two extensions with the same name
+are an error.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ def _metadata_lines(folder: str, name: str) -> Sequence[str]:
 
 
 def load_entry_point(point: EntryPoint) -> Any:
-    """Imports an entry point's module and returns the extension; errors name the line at fault."""
+    """Imports an entry point's module and returns the extension; errors contain the line at fault."""
     value: Any = _guard_import(import_module, point.module, f"{point}, {point.module}")
     for part in point.attribute.split("."):
         value = _take_constant(value, part, str(point))
@@ -185,7 +186,8 @@ def open_package(folder: str) -> str:
 def load_module(name: str, where: str, folder: str) -> ModuleType:
     """Imports a module of a package that `open_package` made from a directory, once per process.
 
-    Errors contain `where` and the line at fault: a line of a file in the directory, if one has run.
+    Errors contain `where` and the line at fault. If lines of files in the directory have run, the last of them is
+    the line at fault.
     """
     return _guard_import(import_module, name, where, folder)
 
@@ -209,7 +211,7 @@ def load_package(package: str, constant: str, name: Callable[[Any], str]) -> dic
     """Imports all modules of a package, except modules whose names begin with `_`, and returns their constants.
 
     Returns:
-      The extensions, by the name that `name` returns for each of them, in the order of the modules' names.
+      The extensions, sorted by the names of the modules. The key of each extension is the result of `name`.
     """
     import pkgutil
 
@@ -225,7 +227,7 @@ def load_package(package: str, constant: str, name: Callable[[Any], str]) -> dic
 
 
 def choose_vendor(vendor: str, found: Sequence[tuple[str, _Found]], hint: str) -> _Found | None:
-    """Returns the entry of a vendor, given by an exact name or another spelling; None if there is none.
+    """Returns the entry of a vendor whose name matches exactly or in another spelling; None if there is none.
 
     Args:
       vendor: Name of the vendor to search for.

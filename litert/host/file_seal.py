@@ -13,7 +13,7 @@ _PURPOSE = "a compiled file"
 
 
 class Maker(NamedTuple):
-    """The user who compiled a file, as far as the file's seal shows.
+    """What a file's seal shows about the user who compiled the file.
 
     Attributes:
       is_user: Whether this user compiled the file, on this machine.

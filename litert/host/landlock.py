@@ -54,7 +54,7 @@ WRITE = (
 USE_DEVICE = Access.READ_FILE | Access.WRITE_FILE | Access.TRUNCATE | Access.IOCTL_DEV
 _OF_FILES = USE_DEVICE | Access.EXECUTE
 _OF_VERSIONS = (1 << 13, 1 << 14, 1 << 15, 1 << 15, 1 << 16)
-"""For each known version of Landlock, a bit above all access rights of the version.
+"""For each known version of Landlock, a bit that is above the bits of all access rights in this version.
 
 Later versions of Landlock are treated like the last known version.
 """
@@ -68,7 +68,7 @@ def why_no_landlock() -> str:
 
 
 def restrict(rules: Iterable[tuple[str, Access]]) -> None:
-    """Restricts this thread to the existing paths in `rules`, without network and signals to other processes.
+    """Restricts this thread to the existing paths in `rules`; denies network and signals to other processes.
 
     The thread must have set `no_new_privs` before.
 

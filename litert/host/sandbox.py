@@ -70,7 +70,7 @@ class Sandbox:
 
     Attributes:
       readable: Files and folders that the child may read.
-      listed: Folders whose file and folder names the child may list, at any depth.
+      listed: Folders in which the child may list the names of files and folders, at any depth.
       writable: Folders in which the child may create, change and remove files.
       programs: Paths of programs that the child may start; these programs run in the same sandbox.
       devices: Device files that the child may read, write and control.
@@ -139,7 +139,7 @@ def why_missing() -> str:
 def usable(sandbox: Sandbox | None, subject: str) -> Sandbox | None:
     """Returns the sandbox for a child process, or None to run the child without a sandbox.
 
-    Runs in the parent process.
+    The parent process calls this function.
 
     Warns once per process if the system has no sandbox support.
 
@@ -171,7 +171,7 @@ def usable(sandbox: Sandbox | None, subject: str) -> Sandbox | None:
 
 
 def enter(text: str) -> None:
-    """Enters a sandbox, given as JSON, that cannot be left again. Runs in the child process.
+    """Enters a sandbox, which is given as JSON and cannot be left again. The child process calls this function.
 
     Raises:
       OSError: The kernel refuses the sandbox.

@@ -46,8 +46,8 @@ quotactl 179 60, quotactl_fd 443 443, lookup_dcookie 212 18, migrate_pages 256 2
 
 The calls concern the network; other processes, signals and sessions; priorities, limits, and memory outside the
 limits; mounts; keys; programs in the kernel; files of other processes; owners, modes and attributes of files;
-System V shared memory; and the machine. `truncate` is denied here, since Landlock restricts it only since Linux
-6.2. `socketpair` is denied, since a datagram socket of a pair can send to any path.
+System V shared memory; and the machine. `truncate` is denied here, because Landlock does not restrict it before
+Linux 6.2. `socketpair` is denied, since a datagram socket of a pair can send to any path.
 """
 
 _STARTING = "fork 57 -, vfork 58 -, execve 59 221, execveat 322 281"
@@ -78,7 +78,7 @@ _DENIED_BITS = (
     (_IOCTL, 1, 0xFFFFFFFF, 0x8901),  # FIOSETOWN
     (_IOCTL, 1, 0xFFFFFFFF, 0x8902),  # SIOCSPGRP
 )
-"""Calls that are denied if certain bits of an argument have a value: call number, argument, bits, value."""
+"""Calls that are denied if some bits of an argument have a certain value: call number, argument, bits, value."""
 
 _LOAD, _IS, _EXCEEDS, _HAS_BITS, _AND, _RETURN = 0x20, 0x15, 0x25, 0x45, 0x54, 0x06
 _NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16

@@ -4,8 +4,8 @@ If the child crashes, hangs or ends in a call, the call fails with an error that
 native function. All later calls fail, too. Both processes share an unnamed file for data too large for a pipe. The
 file is deleted when the processes end. When this process ends, for whatever reason, the child ends, too.
 
-For frequent calls, the host can ring the child: the host writes a number to a shared memory page, and signals an
-  eventfd. Ringing the child takes a fifth of the time of a call through the pipe.
+For frequent calls, the host can use the method `ring`, which writes a number to a shared memory page, and signals
+an eventfd. Such a call takes a fifth of the time of a call through the pipe.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from litert.host.sandbox import Sandbox
 from litert.host.serving import NUMBER_WORD, PAGE_SIZE
 
 Answer = Callable[[str, Any], object]
-"""Function that handles the child's requests during a call, and returns the reply: JSON in, JSON out."""
+"""Function that handles the child's requests during a call; its argument and the reply are JSON data."""
 
 _FIRST_SHARED = 3
-"""Number of the first file descriptor after the child's standard streams, also if this process has none."""
+"""Number of the first file descriptor after the child's standard streams, even if this process has none."""
 
 _logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ def _as_it_is(answer: Any) -> Any:
 class Service:
     """A running child process.
 
-    Used as a context manager, the service ends the child at the end of the `with` block.
+    If the service is used as a context manager, it ends the child at the end of the `with` block.
 
     Attributes:
       subject: Name of the child for messages.
@@ -77,7 +77,7 @@ class Service:
           target: Function as `package.module:function`, which gets the shared file's descriptor and
             returns `Handlers`.
           timeout_s: Time limit for each call, in seconds.
-          subject: Name of the child for messages: "the compiler plugin libX.so".
+          subject: Name of the child for messages, for example "the compiler plugin libX.so".
           where: Text for the field `where` of errors.
           sandbox: Access rights of the child; None for all rights of this process.
           enters_later: Whether the child itself calls `enter_sandbox`, after it has determined which access rights
@@ -135,7 +135,7 @@ class Service:
         self._finalizer = weakref.finalize(self, _clean_up, self._owner, self._child, kept)
 
     def begin(self, call: str, argument: object = None) -> None:
-        """Starts the child's first call, which must be short. `ask` with the same arguments returns the reply."""
+        """Starts the child's first call, which must be short; `ask` with the same arguments gives the reply."""
         self._begun = call, argument
         self._child.send(self._request(call, argument, self._timeout_s))
 

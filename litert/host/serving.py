@@ -30,25 +30,25 @@ from litert.host.child_side import (
 from litert.host.sandbox import Sandbox, enter
 
 PAGE_SIZE = 4096
-"""Size in bytes of the shared memory page, which contains the running native function's name, then numbers."""
+"""Size of the shared memory page in bytes; the page contains the running native function's name, then numbers."""
 
 NUMBER_WORD = 64
-"""Index of the word in the shared page to which the host writes the number when it rings the child."""
+"""Index of the word in the shared memory page to which `Service.ring` writes the number."""
 
 CALL_WORD, RUN_WORD = 66, 67
-"""Indices of the words to which the child writes the current NPU call (0 for none) and the number of its run."""
+"""Indices of the words to which the child writes the current NPU call (0 for none) and the call's run number."""
 
 OP_WORD = 68
 """Index of the word to which the child may write the number of the current CPU op."""
 
 TASK_WORD = 80
-"""Index of the word to which the child may write the current task's number; devices require alignment."""
+"""Index of the word to which the child may write the current task's number; this word is aligned for devices."""
 
 RING = "ring"
-"""Name of the handler that is called with the number when the host rings the child."""
+"""Name of the handler that is called in the child with the number when the host calls `Service.ring`."""
 
 Handlers: TypeAlias = Mapping[str, Callable[[Any], object]]
-"""Functions that handle calls in the child, by the call's name: JSON in, JSON out."""
+"""Functions that handle calls in the child, by the call's name; arguments and results are JSON data."""
 
 _MOST_LETTERS = 4 * NUMBER_WORD - 1
 _EXIT_S = 1
@@ -57,7 +57,7 @@ _LOOK_S = 0.05
 _NO_WORK = nullcontext()
 
 _server: _Server | None = None
-"""Runs in the child."""
+"""The server of this process; None if this process is not the child of a service."""
 
 
 def serve(target: str, settings: str) -> None:

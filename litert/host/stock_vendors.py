@@ -10,13 +10,13 @@ from litert.core.vendor_names import plain_name
 
 
 def stock_vendor_folder(vendor: str, kind: Literal["compiler", "dispatch"]) -> str:
-    """Returns the directory with the libraries of a vendor, given by any of its names; "" if there is none."""
+    """Returns the directory of a vendor's libraries ("" for none); `vendor` is any of the vendor's names."""
     folders = stock_vendor_folders(kind)
     return next((f for name, f in folders.items() if plain_name(name) == plain_name(vendor)), "")
 
 
 def stock_vendor_folders(kind: Literal["compiler", "dispatch"]) -> Mapping[str, str]:
-    """Returns the directories with libraries of a kind, by vendor name: `intel_openvino`.
+    """Returns the directories with libraries of a kind, by vendor name such as `intel_openvino`.
 
     The search does not import any package.
     """

@@ -1,6 +1,6 @@
 """Finds this user's own directories.
 
-The directories are below the directory in an environment variable, or at the usual location of the system.
+The directories are below the directory that an environment variable gives, or at the system's usual location.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The user's secret key: a seal made with this key proves that the user made the data.
+"""The user's secret key, which seals data; a valid seal proves that this user made the data.
 
 The key consists of 32 random bytes, and is stored in `litert-npu/key` below the user's data directory or below
 `LITERT_NPU_DATA_DIR`. The key's file (mode 0600) and its directory (mode 0700) are created at the first use.
@@ -22,7 +22,7 @@ _SIZE = 32
 
 
 def seal(purpose: str, *parts: bytes | memoryview) -> bytes:
-    """Returns a 32-byte seal for a purpose and bytes, made with the user's key.
+    """Seals bytes for a purpose with the user's key, and returns the seal, which has 32 bytes.
 
     Creates the key if the user has none.
 

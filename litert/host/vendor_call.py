@@ -28,8 +28,8 @@ def is_foreign(path: str) -> bool:
 class VendorCall:
     """A context manager that is used around one call of a vendor's function.
 
-    A `LiteRtError` keeps its status; any other exception becomes a `LiteRtError`, with the vendor's
-    file and line. Only KeyboardInterrupt is not converted, since the user may press Ctrl-C at any time.
+    A `LiteRtError` keeps its status; any other exception becomes a `LiteRtError` that contains the vendor's file
+    and line. Only KeyboardInterrupt is not converted, since the user may press Ctrl-C at any time.
     """
 
     __slots__ = ("_call", "_status", "_vendor")

@@ -1,8 +1,8 @@
 """Builds a flatbuffer from its end to its start, so that the target of each offset exists before the offset.
 
 An object's address is its distance from the end of the flatbuffer: an object with address 64 begins 64 bytes
-before the end. Data that other modules write may follow the flatbuffer, and the addresses of these data are
-negative. The size of the flatbuffer is therefore a multiple of 64.
+before the end. Data that other modules write may follow the flatbuffer; their addresses are negative. The size of
+the flatbuffer is a multiple of 64, so that these data can be aligned.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TableLayout(NamedTuple):
       places: Positions of the table's offset fields, in bytes from the start of the table.
       scalar_places: Positions of the table's scalar fields, in bytes from the start of the table.
       size: Size of the table, in bytes.
-      alignment: Alignment that the table needs so that all its fields are aligned, in bytes.
+      alignment: Alignment, in bytes, that the table needs so that all its fields are aligned.
       vtable: Address of the vtable.
     """
 
@@ -114,7 +114,7 @@ class Assembler:
         return address
 
     def layout(self, offsets: tuple[int, ...], scalars: tuple[tuple[int, str], ...]) -> TableLayout:
-        """Returns the layout of a table with offsets in some slots, and scalars with `struct` codes in others.
+        """Returns the layout of a table that has offsets in some slots, and scalars, by `struct` code, in others.
 
         The table has no padding between its fields if the caller lists larger scalars first.
         """

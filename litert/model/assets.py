@@ -113,8 +113,8 @@ def read_assets(model: Model) -> Sequence[Asset]:
 def name_assets(blobs: Mapping[str, Blob]) -> Sequence[Asset]:
     """Sorts files into assets and companion files by file name; each asset comes before its companion files.
 
-    A file is a companion file if the part of its name before a slash is the name of another file, the asset. A
-    file that is not a companion file is the asset of the op with the file's name.
+    A file is a companion file if the part of its name before a slash is the name of another file, which is its
+    asset. Any other file is the asset of the op that has the same name as the file.
     """
     owners = {name: _owner(name, blobs) for name in blobs}
     place = {name: index for index, name in enumerate(blobs)}

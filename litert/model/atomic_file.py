@@ -26,7 +26,7 @@ _FOR_ALL = 0o666
 
 
 def check_place(path: str) -> None:
-    """Refuses an output path without an existing parent directory, because the path is probably mistyped.
+    """Refuses an output path whose parent directory does not exist, because the path is probably mistyped.
 
     Raises:
       LiteRtError: NOT_FOUND, if the parent directory does not exist.
@@ -60,10 +60,10 @@ def make_folder(path: str) -> None:
 def open_atomic(path: str, permissions: int | None = None) -> Iterator[int]:
     """Opens a new file for writing.
 
-    When the `with` block succeeds and all bytes are on the disk, the new file replaces the old file. An error
-    leaves the old file unchanged, and no partial file. The new file gives other users only permissions that they
-    also have for the old file and for the input files. The function also removes temporary files of killed
-    processes.
+    When the `with` block succeeds and all bytes are on the disk, the new file replaces the old file. If an error
+    occurs, the old file stays unchanged, and no partial file remains. Other users get only those permissions for
+    the new file that they have for the old file and for the input files. The function also removes temporary files
+    of killed processes.
 
     Args:
       path: Path of the target file. If the path is a symbolic link that this user made, the link's target is
@@ -146,7 +146,7 @@ def folder_beside(path: str) -> Iterator[str]:
 
 
 def remove_folder(path: str) -> None:
-    """Removes a directory with its contents as far as the system allows; retries failed removals."""
+    """Removes a directory and its contents, except what the system does not allow; retries failed removals."""
     from shutil import rmtree  # imported here for the same reason as above
 
     _remove_folder(path, rmtree)
@@ -159,7 +159,7 @@ def _remove_folder(path: str, rmtree: Callable[..., None]) -> None:
 
 
 def make_temporary_folder() -> str:
-    """Makes a directory that is removed when this process ends or, if it is killed, by the next process.
+    """Makes a directory that is removed when this process ends, or by the next process if this one is killed.
 
     Raises:
       OSError: The directory cannot be made.

@@ -121,8 +121,9 @@ class SubgraphBuilder:
 
         Args:
           name: Name of the tensor.
-          data: An array, a number, a list, or strings. Bytes must be in the file's format, and need an element
-            type and a shape. If `data` is the buffer of another constant, both tensors share this buffer.
+          data: An array, a number, a list, or strings. Bytes must be in the format of a model file; the element
+            type and the shape must then be given. If `data` is the buffer of another constant, both tensors share
+            this buffer.
           element_type: Type of the tensor's elements; by default, the type of the data.
           shape: Shape of the tensor; by default, the shape of the data.
           quantization: Quantization of the tensor's elements.
@@ -218,12 +219,12 @@ class SubgraphBuilder:
           custom_code: Custom code of the op, which is the op's name.
           inputs: Same as for the method `op`.
           outputs: Same as for the method `op`.
-          options: A map of options, which is encoded as a FlexBuffer, or the bytes of a C struct.
+          options: Either a map of options, which is encoded as a FlexBuffer, or the bytes of a C struct.
           version: Version of the op.
           has_large_options: Whether the file stores the options after the flatbuffer.
 
         Returns:
-          The output tensor or tensors, in the same form as from the method `op`.
+          The output tensor or tensors, in the form that the method `op` returns.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if a FlexBuffer cannot hold one of the options, or if a tensor belongs to
@@ -249,7 +250,7 @@ class SubgraphBuilder:
     ) -> None:
         """Adds a signature that runs the subgraph.
 
-        By default, the signature names its inputs and outputs like their tensors.
+        By default, the inputs and outputs of the signature have the same names as their tensors.
         """
         named_inputs = inputs or {tensor.name: tensor for tensor in self.graph.inputs}
         named_outputs = outputs or {tensor.name: tensor for tensor in self.graph.outputs}

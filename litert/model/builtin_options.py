@@ -27,7 +27,7 @@ _SHARED = {
     }.items()
     for op_name in op_names.split()
 }
-"""The options table of each operator whose name differs from the name of its table."""
+"""Options tables of those operators whose tables have names that differ from the operators' names."""
 
 BUILTIN_NUMBERS: Mapping[str, int] = {name: number for number, name in BUILTIN_OPERATORS.items()}
 """Maps the name of each builtin operator to the operator's number in the schema."""
@@ -41,7 +41,7 @@ _OUTPUTS: Mapping[str, int | str] = {
     "UNIQUE": 2,
     "UNPACK": "num",
 }
-"""Number of an operator's outputs, or the option with this number; operators not in this table have one output."""
+"""Number of an operator's outputs, or the option that gives it; operators not in this table have one output."""
 
 _STRIDES = {"stride_w": 1, "stride_h": 1}
 _USUAL: Mapping[str, Mapping[str, Any]] = {
@@ -57,7 +57,7 @@ _USUAL: Mapping[str, Mapping[str, Any]] = {
     "SHAPE": {"out_type": "INT32"},
     "TRANSPOSE_CONV": _STRIDES,
 }
-"""Values for the options of new ops, where no kernel accepts the schema's default value."""
+"""Values for those options of new ops whose default value in the schema no kernel accepts."""
 
 
 @cache
@@ -74,7 +74,7 @@ def find_options_type(op_name: str) -> tuple[str, str] | None:
 def make_builtin_options(
     op_name: str, fields: Mapping[str, Any]
 ) -> tuple[Table | None, Table | None]:
-    """Returns values for an operator's fields `builtin_options` and `builtin_options_2`, one or both None.
+    """Returns values for an operator's fields `builtin_options` and `builtin_options_2`; at least one is None.
 
     `fields` maps the names of fields in the operator's options table to values; an enum's value is a number or a
     name.
@@ -99,7 +99,7 @@ def make_builtin_options(
 def read_builtin_options(op: Op) -> Mapping[str, FlexValue]:
     """Returns a builtin op's options by their names in the schema; a vector is a tuple of numbers.
 
-    The value of an enum is returned as a number. An option of the op that the file omits has the schema's default
+    The value of an enum is returned as a number. If the file omits an option, the option has the schema's default
     value.
     """
     options = _own_options(op)
@@ -149,9 +149,9 @@ def _own_options(op: Op) -> Table | None:
 
 
 def set_builtin_option(op: Op, name: str, value: Any) -> None:
-    """Sets an option of a builtin op, in the form that `get_builtin_option` returns, or to an enum value's number.
+    """Sets an option of a builtin op to a value as `get_builtin_option` returns it, or to an enum value's number.
 
-    The op's options with other names stay unchanged.
+    All other options of the op stay unchanged.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if the option does not allow the value.
@@ -180,7 +180,7 @@ def usual_builtin_options(op_name: str) -> Mapping[str, Any]:
 
 @cache
 def default_builtin_options(op_name: str) -> Mapping[str, Any]:
-    """Returns the default options of a new op: a map from names to values such as `get_builtin_option` returns."""
+    """Returns a new op's default options by name; the values are like results of `get_builtin_option`."""
     found = find_options_type(op_name)
     fields = table_schema(found[1]).fields if found else {}
     defaults = {name: _readable(field, field.default) for name, field in fields.items()}

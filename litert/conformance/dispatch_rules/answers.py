@@ -1,7 +1,7 @@
 """Checks that all functions of a dispatch library return a status, and refuse NULL.
 
-The checks pass NULL, one argument at a time, for the arguments through which a function returns results, and for
-the contexts that a function needs.
+Each check passes NULL for one argument. This is an argument through which a function returns a result, or a
+context that the function needs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _WITHOUT_CALL = {
     "get_vendor_id", "get_build_id", "get_capabilities", "device_context_create",
     "device_context_destroy", "get_num_metrics", "get_metric", "destroy_metrics",
 }  # fmt: skip
-"""Functions that need no invocation context, or that get NULL instead of an object of an invocation context."""
+"""Functions that are checked without an invocation context; functions that take metrics get NULL instead."""
 
 
 def _arguments(subject: DispatchSubject, slot: str, call: CheckedCall | None) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Checks taps: during a run, a vendor passes tensors inside the NPU call to a debugger."""
+"""Checks taps, by which a vendor passes tensors inside an NPU call to a debugger during a run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Checks that all functions of a compiler plugin return a status, and refuse NULL.
 
-The checks pass NULL, one argument at a time, for the arguments through which a function returns results, and for
-the handles that a function needs.
+Each check passes NULL for one argument. This is an argument through which a function returns a result, or a handle
+that the function needs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks how a plugin partitions and compiles models, and the results of compilations."""
+"""Checks how a plugin partitions and compiles models, and checks the results of compilations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probes of pools: strides, and padding, which must not change an average or a maximum."""
+"""Probes of pooling ops: strides, and padding, which must not change an average or a maximum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Python part of a library made by `building`: imports the vendor, and passes the vendor's functions to C.
+"""The Python part of a library from `building`; imports the vendor, and passes the vendor's functions to C.
 
 At the library's first call, `start.c` calls `load`, in a Python interpreter that the library or the program has
 started.

@@ -34,7 +34,7 @@ _TRIALS = {
     "compiler_plugin": "LiteRtGetCompilerPluginVersion",
     "dispatch": "LiteRtDispatchGetApi",
 }
-"""Function that a host calls first, for each kind of library."""
+"""For each kind of library, the function that a host calls first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class Interpreter:
 
     Attributes:
       version: Python version, such as `3.11`.
-      libpython: Path of the shared libpython; "" if there is none, and only Python programs can
-        load the library.
+      libpython: Path of the shared libpython; "" if there is none, so that only Python programs can load the
+        library.
       program: Path of the Python interpreter, from which Python finds the interpreter's packages.
       search_path: Entries of `sys.path`, except those of the standard library.
     """
@@ -114,7 +114,7 @@ def build_libraries(
       libraries: Libraries to build.
       include_folder: Directory with the headers of LiteRT's C interfaces.
       interpreter: Python interpreter that the libraries start.
-      is_tried: Whether each library is tested first: a program without Python loads and calls it.
+      is_tried: Whether a program without Python loads and calls each library first, as a test.
     """
     if sys.platform != "linux":
         raise LiteRtError(
