@@ -38,10 +38,10 @@ class Partition:
       ops: Ops of the partition, in the order of their positions.
       inputs: Tensors that the NPU call reads, without duplicates and constants: first the subgraph's own inputs in
         their order, then other tensors in the order of first use, as in stock LiteRT.
-      outputs: Tensors written in the partition and read outside, in the order in which they are written; if there
-        are no such tensors, the tensors that no op reads.
-      body: Decomposition to compile in place of the partition's only op, a composite op; None for all other
-        partitions.
+      outputs: Tensors that ops of the partition write and that are read outside the partition, in the order in
+        which they are written. If there are no such tensors, the outputs are the tensors that no op reads.
+      body: If the partition's only op is a composite op, the decomposition to compile in its place; otherwise
+        None.
     """
 
     name: str
@@ -128,8 +128,8 @@ def replace_partitions(
 
     Args:
       model: Model to change.
-      subgraphs: For each subgraph with partitions, the dependencies of its ops, and its partitions; an op is in
-        one partition at most.
+      subgraphs: For each subgraph with partitions, the dependencies of its ops, and its partitions; each op is in
+        at most one partition.
 
     Returns:
       The dispatch ops, without options, in the order of the partitions.
@@ -197,8 +197,8 @@ def add_shape_outputs(
       outputs: Indices of the call's outputs for which a shape output is appended.
 
     Returns:
-      A `ShapeOutput` for each new output, with the function's name and the index of the output whose shape it
-      holds.
+      A `ShapeOutput` for each new output, with the function's name and the index of the output whose shape the new
+      output holds.
     """
     added = []
     for index in outputs:
@@ -220,8 +220,8 @@ def check_function_names(
       where: Where the error occurred, for the error message.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, because the manifest describes only one list of outputs for each function
-        name.
+      LiteRtError: INVALID_ARGUMENT, if there are two such calls, because the manifest can describe only one list
+        of outputs for each function name.
     """
     seen: dict[str, Sequence[ShapeOutput]] = {}
     for name, outputs in functions:

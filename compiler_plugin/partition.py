@@ -1,13 +1,13 @@
 """Groups the ops that a plugin takes into partitions, each of which becomes one NPU call.
 
-A partition is connected, contains ops of one partition index, and is as large as possible. Partitions form no
-cycle. That is, no path of data or of ordered side effects leaves a partition and returns to it.
+A partition is connected, contains only ops with the same partition index, and is as large as possible. Partitions
+form no cycle. That is, no path of data or of ordered side effects leaves a partition and returns to it.
 
-First, connected ops of the same level are grouped. The level of an op is the number of times that a path to the op
-leaves the NPU, at most. A path that leaves a group reaches a higher level, so that no cycle can arise. Then
-neighboring groups on different levels are merged if no other path leads from one group to the other. A topological
-order limits the search for such paths, and each merge updates the order (algorithm of Pearce and Kelly), so that
-the grouping takes little more than linear time.
+First, connected ops of the same level are grouped. The level of an op is the largest number of times that any path
+to the op leaves the NPU. A path that leaves a group reaches a higher level, so that no cycle can arise. Then
+neighboring groups on different levels are merged if no path through other ops leads from one group to the other. A
+topological order limits the search for such paths, and each merge updates the order (algorithm of Pearce and
+Kelly), so that the grouping takes little more than linear time.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def find_runs(num_ops: int, selected: Mapping[int, int]) -> list[list[int]]:
 
 
 def keep_largest(partitions: Sequence[Sequence[int]], limit: int) -> list[int]:
-    """Chooses the largest partitions, up to a limit; among partitions of the same size, the earlier ones.
+    """Chooses the largest partitions, up to a limit; if partitions have the same size, prefers the earlier ones.
 
     Args:
       partitions: Partitions to choose from.

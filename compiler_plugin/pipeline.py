@@ -100,7 +100,7 @@ class CommandRun:
     _by_vendor: Sequence[TransformationReport]
 
     def report_transformations(self) -> None:
-        """Adds the transformations to the report, including their changes of partitions."""
+        """Adds the transformations to the report, including the changes that they made to partitions."""
         own = self._transformations.reports() if self._transformations else ()
         self.report.transformations = [*own, *self._by_vendor]
 
@@ -113,22 +113,22 @@ def apply_plugin(
     progress: Progress | None = None,
     watch: Watch = lambda model, report: None,
 ) -> Report:
-    """Compiles a model for an NPU: replaces the ops that the vendor takes by NPU calls, and embeds the assets.
+    """Compiles a model for an NPU: NPU calls replace the ops that the vendor takes, and assets are embedded.
 
     Args:
       model_path: Path of a TFLite model that is not compiled.
       output_path: Path of the compiled file, which must not be an input file; "" to write no file.
       options: Options for compiling the model; None means the default options.
-      progress: Function that gets the progress of the command; None means that an active listener, if any, gets
-        the progress.
+      progress: Function that gets the progress of the command; None means that the progress goes to the active
+        listener, if there is one.
       watch: Function that gets the model before NPU calls replace its ops, and a report with the positions of
         these ops.
 
     Returns:
-      The report: whether each op runs on the NPU or the CPU, notes, and warnings.
+      The report, which says whether each op runs on the NPU or the CPU, and contains notes and warnings.
 
     Raises:
-      LiteRtError: Any step's error; after an error, no output file is written.
+      LiteRtError: The error of the step that fails; no output file is then written.
     """
     target = os.fspath(output_path)
     with ExitStack() as stack:
@@ -218,13 +218,13 @@ def start_run(
     registered: RegisteredPlugin | None = None,
     look: Callable[[Model], None] = lambda model: None,
 ) -> Iterator[CommandRun]:
-    """Reads and transforms a command's model, and loads its plugin; the report gets the time of the `with` block.
+    """Reads and transforms a command's model, and loads the plugin; the report gets the `with` block's duration.
 
     Args:
       cmd: Name of the command.
       source: Path of the model, or the model's bytes.
       target: Path of the file that the command will write; "" for no output file.
-      options: Options, with the name of the vendor.
+      options: Options, which include the name of the vendor.
       registered: Plugin of the vendor, if the caller has already loaded it.
       look: Function that gets the model as read from the file, before any changes.
     """

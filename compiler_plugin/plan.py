@@ -1,4 +1,4 @@
-"""Plans which ops of a model go to the NPU and in which partitions, from the plugin's choice of ops."""
+"""Plans, from the plugin's choice of ops, which ops of a model run on the NPU, and in which partitions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from litert.model.positions import (
 
 @dataclass(slots=True, eq=False)
 class SubgraphPlan:
-    """The plan for one subgraph: which ops go to the NPU and in which partitions.
+    """The plan for one subgraph: which ops run on the NPU, and in which partitions.
 
     Attributes:
       index: Index of the subgraph in the model.
@@ -101,7 +101,7 @@ class SubgraphPlan:
         return len(_group(dependencies, selected, grouping))
 
     def split(self, partition: Partition) -> list[Partition]:
-        """Splits a partition into halves, replaces the partition by them in the plan, and returns them."""
+        """Splits a partition into halves, which replace the partition in the plan, and returns the halves."""
         self.partitions.remove(partition)
         parts = enumerate(split(partition.positions, self.dependencies))
         halves = [self.add(f"{partition.name}_{number}", part) for number, part in parts]
@@ -112,7 +112,7 @@ class SubgraphPlan:
 def plan_model(
     model: Model, plugin: VendorPlugin, chosen: Collection[int], max_partitions: int
 ) -> list[SubgraphPlan]:
-    """Asks the plugin which ops it takes, for each subgraph, and groups these ops into partitions.
+    """For each subgraph, asks the plugin which ops it takes, and groups these ops into partitions.
 
     Args:
       model: Model to plan; the model must not change while the plans are in use.
@@ -163,7 +163,7 @@ def unused_decompositions(model: Model, plans: Sequence[SubgraphPlan]) -> list[i
 
 
 def leave_smallest(plans: Sequence[SubgraphPlan], max_partitions: int) -> None:
-    """Leaves the smallest partitions on the CPU if there are more partitions than a limit (0 means no limit)."""
+    """Leaves the smallest partitions on the CPU if there are more than `max_partitions` (0 means no limit)."""
     every = [partition for plan in plans for partition in plan.partitions]
     kept = {every[i] for i in keep_largest([p.positions for p in every], max_partitions)}
     reason = f"the op is in one of the smallest of {len(every)} partitions, and only {max_partitions} are allowed"

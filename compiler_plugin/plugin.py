@@ -70,15 +70,15 @@ class CallInfo:
     """One NPU call, which runs a function of the byte code.
 
     Attributes:
-      name: Name of the call's function in the byte code; `invocation_context_create` gets this name.
+      name: Name of the call's function in the byte code; the host passes this name to `invocation_context_create`.
       byte_code_index: Index of the byte code module that contains the function.
       shape_outputs: Indices of the partition's outputs whose shapes are known only after a run. For each index, in
-        this order, the host appends an int32 output of shape `[rank]` to the call; `invoke` writes the output's
-        data, and its shape to the appended output.
-      memory: Memory plan of the call, which reports show to users; None if the vendor does not provide one.
+        this order, the host appends an int32 output of shape `[rank]` to the call; `invoke` must write the data to
+        the original output, and the shape of these data to the appended output.
+      memory: Memory plan of the call; reports show the plan to users. None if the vendor does not provide a plan.
       expected: Expected duration of the call, for the report and for `litert-npu benchmark`; None if the vendor
-        does not estimate it. The duration must not depend on the machine that compiles, because it is stored in
-        the compiled file.
+        does not estimate it. The duration is stored in the compiled file, and therefore must not depend on the
+        machine that compiles.
     """
 
     name: str
@@ -129,12 +129,12 @@ class CompilerPlugin(Protocol):
         keep the layout of the file; a TRANSPOSE op is inserted where the layouts differ. With `"NHWC"`, the
         default, partitions keep TFLite's layout. The user's flag `--disable_nhwc_to_nchw` overrides the plugin's
         layout.
-      grouping: Optional; how the host groups the ops that the plugin takes into partitions. With `"connected"`, a
+      grouping: Optional; how the host forms partitions from the ops that the plugin takes. With `"connected"`, a
         partition consists of ops with the same partition index that are connected by tensors; partitions are as
         large as possible without a cycle. With `"consecutive"`, a partition consists of consecutive ops with the
-        same partition index, connected or not, as in stock LiteRT; plugins in shared libraries use this grouping.
-        The user's
-        `--partition_strategy=weakly_connected` overrides the plugin's grouping.
+        same partition index, even if no tensors connect them. Stock LiteRT groups ops in this way, and so do
+        plugins in shared libraries. The user's `--partition_strategy=weakly_connected` overrides the plugin's
+        grouping.
       takes_ir: Optional; whether the plugin can compile functions from IR files that the user has edited
         (`--replace_ir`). If False, the flag `--replace_ir` is an error.
     """
@@ -144,26 +144,26 @@ class CompilerPlugin(Protocol):
     takes_ir: bool = False
 
     def has_transformations(self) -> bool:
-        """Returns whether `transform` may change models; if not, the host need not send them. Optional."""
+        """Returns whether `transform` may change models; if not, the host need not call it. Optional."""
         return True
 
     def transform(self, model: Model) -> Mapping[str, int]:
         """Rewrites the model into a form that suits the vendor's compiler. Optional.
 
         The host runs the user's transformations, then calls `transform` once, before `partition`. The plugin may
-        change the graph by the graph's methods, but must keep the model's inputs, outputs and signatures.
+        change the graph with the methods of the graph, but must keep the model's inputs, outputs and signatures.
 
         Returns:
-          How often each transformation of the plugin has changed the model, by name of the transformation, for the
-          report.
+          For each transformation of the plugin, by name, how often it has changed the model; the report shows
+          these numbers.
         """
         return {}
 
     def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
-        """Chooses the ops of one subgraph that the NPU runs, by calling `op_list.push` for each op, in any order.
+        """Chooses the ops of one subgraph that the NPU runs: calls `op_list.push` for each of them, in any order.
 
-        The host groups these ops into partitions. It leaves out ops that an NPU call cannot contain, which are
-        control flow ops and ops with variable, resource or string tensors. The host calls `partition` for each
+        The host groups these ops into partitions. The host leaves out the ops that an NPU call cannot contain:
+        control flow ops, and ops with variable, resource or string tensors. The host calls `partition` for each
         subgraph. If composites are not pushed, the host replaces them by their decompositions, and calls
         `partition` again. The plugin must not change the subgraph.
         """
@@ -173,13 +173,13 @@ class CompilerPlugin(Protocol):
         """Compiles partitions to byte code; each partition is a subgraph with its own inputs and outputs.
 
         The subgraphs are copies, which the plugin may change; their constants are views of the user's file.
-        Tensors that share data, also across subgraphs, have the same `buffer` object, so that a compiler can store
-        the data once. To change the data of one tensor, a plugin must give the tensor a new `Buffer`.
+        Tensors that share data, even in different subgraphs, have the same `buffer` object, so that a compiler can
+        store the data once. To change the data of one tensor, a plugin must give the tensor a new `Buffer`.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if the plugin cannot compile the partitions. Then the host tries each partition
-            alone, splits partitions that fail into halves, and leaves single ops that fail on the CPU, with the
-            error as the reason. Any other status ends the command.
+          LiteRtError: UNSUPPORTED, if the plugin cannot compile the partitions. The host then compiles each
+            partition alone. If a partition fails, the host splits it into halves. If a single op fails, the op
+            stays on the CPU, and the report shows the error as the reason. Any other status ends the command.
         """
         ...
 
@@ -192,9 +192,10 @@ class CompilerPlugin(Protocol):
     ) -> Sequence[CustomOpInfo]:
         """Finds assets for a model's ops in layer libraries (`--custom_layers`). Optional.
 
-        The host calls `custom_layers` before `partition`. The first call has the paths from flags, the second call
-        has the paths from the environment and the remaining ops. The host embeds the returned assets like assets
-        from flags. The plugin uses the returned assets as if they were in `custom_op_infos`.
+        The host calls `custom_layers` before `partition`. The first call gets the paths that flags name. The
+        second call gets the paths that the environment names, and the remaining ops. The host embeds the returned
+        assets like assets from flags. The plugin must also use the returned assets itself, as if they were in
+        `custom_op_infos`.
 
         Args:
           paths: The files and folders from `--custom_layers`; the vendor defines their format. Plugins should

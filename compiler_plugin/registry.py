@@ -33,7 +33,7 @@ from litert.host.stock_vendors import stock_vendor_folder, stock_vendor_folders
 
 _FILE_LOADER = "compiler_plugin.registry:load_plugin_file"
 _POINT_LOADER = "compiler_plugin.registry:load_plugin_point"
-"""Functions that load a Python plugin in a child process, from a file and from an installed package."""
+"""Functions that load a Python plugin in a child process: one loads a file, the other an installed plugin."""
 
 _CONSTANT = "PLUGIN"
 _PYTHON = "LiteRtCompilerPlugin*.py"
@@ -61,7 +61,7 @@ class RegisteredPlugin:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """The plugins that were found in folders, and files there that cannot be used.
+    """The plugins that were found in folders, and the files in these folders that cannot be used.
 
     Attributes:
       plugins: Plugins in the folders.
@@ -72,7 +72,7 @@ class Registry:
     broken: Mapping[str, LiteRtError]
 
     def installed(self) -> Sequence[EntryPoint]:
-        """Returns plugins of installed packages, not yet loaded, except plugins that a folder also has.
+        """Returns the plugins of installed packages, not loaded yet; omits plugins that are also in a folder.
 
         Raises:
           LiteRtError: ALREADY_EXISTS, if two packages have a plugin for the same manufacturer.
@@ -85,7 +85,8 @@ class Registry:
 def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registry:
     """Finds plugins in folders and their subfolders; these plugins take precedence over installed plugins.
 
-    The function loads every plugin file in the folders, because only a loaded plugin tells its manufacturer.
+    The function loads every plugin file in the folders, because the manufacturer of a plugin is known only after
+    loading.
 
     Raises:
       LiteRtError: NOT_FOUND, if a folder does not exist; ALREADY_EXISTS, if two plugins have the same
@@ -120,7 +121,8 @@ def load_plugin(
 ) -> RegisteredPlugin:
     """Finds and loads a vendor's plugin: from a folder, an installed package, or the wheel of stock LiteRT.
 
-    The vendor's name may differ in upper and lower case; a plugin with the exact spelling takes precedence.
+    Upper and lower case count as equal in the vendor's name, but a plugin with the exact spelling takes
+    precedence.
 
     Raises:
       LiteRtError: NOT_FOUND, if the vendor has no plugin; ALREADY_EXISTS, if the names of several plugins differ

@@ -55,7 +55,7 @@ class CompositeReport:
       subgraph: Index of the composite's subgraph in the model.
       name: Name of the composite, such as `odml.rms_norm`.
       num_parts: Number of ops that replace the composite; 0 if the composite is not decomposed.
-      num_npu_parts: Number of the ops replacing the composite that are in NPU calls.
+      num_npu_parts: How many of the ops that replace the composite are in NPU calls.
       call: Name of the NPU call that contains the whole composite; "" if no NPU call contains the composite.
       reason: Reason why the whole composite stays on the CPU; "" if the composite is decomposed or in an NPU call.
     """
@@ -167,8 +167,8 @@ class Report:
         times.
       notes: Notes from the vendor.
       warnings: Warnings from the host, which is `apply_plugin` itself.
-      not_runnable: Names of custom ops that neither the NPU nor stock LiteRT's CPU runs. A program that registers
-        kernels for these ops can run them.
+      not_runnable: Names of custom ops that run neither on the NPU nor on the CPU with stock LiteRT. A program
+        that registers kernels for these ops can run them.
       seconds: Time of the command, in seconds.
     """
 
@@ -220,7 +220,7 @@ class Report:
         return json.dumps(asdict(self), indent=1)
 
     def to_text(self) -> str:
-        """Returns a short text report, with counts of ops by name, and of ops on the CPU by reason."""
+        """Returns a short report as text, which counts ops by name, and ops on the CPU by reason."""
         return "\n".join(map(continued, self._lines()))
 
     def _lines(self) -> Iterator[str]:

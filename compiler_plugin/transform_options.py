@@ -25,13 +25,13 @@ class TransformOptions:
     Attributes:
       extensions: Folders with the user's transformations; by default, all enabled transformations in the folders
         run.
-      selection: Names of the transformations to run, in the order of execution within a phase. `all` stands for
-        all enabled transformations; `front`, `middle` and `back` stand for all enabled transformations of a phase.
-        An item that begins with `-` excludes transformations.
-      config: JSON files that list sub-graphs to replace.
+      selection: Names of the transformations to run; within a phase, they run in this order. `all` stands for all
+        enabled transformations; `front`, `middle` and `back` stand for all enabled transformations of a phase. An
+        item that begins with `-` excludes the transformations that follow the `-`.
+      config: JSON files that describe the sub-graphs to replace.
       ops_mapping: JSON file that declares custom ops and their attributes; "" for no file.
-      static_shape: Whether the shapes of tensors are folded into constants; the inputs of the output model can
-        then not be resized.
+      static_shape: Whether the shapes of tensors are folded into constants; if so, the inputs of the output model
+        cannot be resized.
       keep_layout: Whether partitions keep the NHWC layout, even if the vendor's plugin asks for NCHW.
       fold_limit: Largest number of bytes that constant folding may add to the file.
       dump_model_after: Name of the transformation after which the model is written to `dump_folder`; `all` writes
@@ -156,8 +156,8 @@ class Phase(str, Enum):
     """A phase of transformations; the value is the name of the phase's subfolder in an extension folder.
 
     The phases run in this order. In `FRONT`, only the shapes of inputs and constants are known. After `FRONT`,
-    shapes are inferred; in `MIDDLE`,
-    all shapes that the model determines are known. `BACK` runs after the layout change, if the layout is changed.
+    shapes are inferred; in `MIDDLE`, all shapes that the model determines are known. If the layout is changed,
+    `BACK` runs after this change.
     """
 
     FRONT = "front"

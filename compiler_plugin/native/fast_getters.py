@@ -28,7 +28,7 @@ COLUMNS = {
     "get_quantization_type_id": "int32_t",
     "get_ranked_tensor_type": "LiteRtRankedTensorType",
 }
-"""C type of the value that a fast getter returns, by slot."""
+"""For each slot, the C type of the value that the fast getter returns."""
 
 FUNCTIONS = (INDEX, *COLUMNS)
 
@@ -57,7 +57,7 @@ class FastGetters:
 
     @classmethod
     def claim(cls, slow: dict[str, Any]) -> FastGetters | None:
-        """Returns the fast getters; None if another context uses them. `slow` has the Python functions by slot."""
+        """Returns the fast getters; None if another context uses them. `slow` maps slots to Python functions."""
         global _has_owner
         if _has_owner:
             return None

@@ -1,8 +1,8 @@
 """Records the graph edits that a plugin's pattern makes, and applies them if the pattern matches.
 
 As in stock LiteRT, the new ops are inserted at the position of the first erased op, in the order in which they
-were built, and unused objects are removed. Edits are refused if after them a tensor is read that no op writes, or
-if two ops write the same tensor.
+were built, and unused objects are removed. Edits are refused if they would leave a tensor that is read but that no
+op writes, or a tensor that two ops write.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class BuiltOp(Op):
 
 
 class GraphBuilder:
-    """The edits that one pattern makes at one op; the handle is a `LiteRtBuilder`.
+    """The edits that one pattern makes at one op; a plugin gets this object as a `LiteRtBuilder`.
 
     Attributes:
       tensors, ops: New tensors and ops, in the order in which they were built.

@@ -62,10 +62,10 @@ class GraphHandles:
     def column(
         self, handle: int, what: str, make: Callable[[int, Sequence[Any]], Any]
     ) -> Any | None:
-        """Returns a table of values for a row of handles; None if there is no row, or after only a few calls.
+        """Returns a table of values for a row of handles; None if there is no row or there were only a few calls.
 
-        `make` computes the table once, from the first handle and the objects of the row, as cffi data that owns
-        its memory.
+        `make` computes the table once, from the first handle and the objects of the row; the table must be a cffi
+        object that owns its memory.
         """
         found = self._row_at(handle)
         if found is None:
@@ -85,7 +85,7 @@ class GraphHandles:
         return found
 
     def text(self, owner: object, what: str, text: str) -> Any:
-        """Returns a string of an object as a C string; bytes that are not valid UTF-8 stay unchanged."""
+        """Converts an object's string, such as its name, to a C string; keeps bytes that are not valid UTF-8."""
         data = text.encode("utf-8", "surrogateescape")
         return self.memory(owner, what, lambda: ffi.new("char[]", data))
 
@@ -94,7 +94,7 @@ class GraphHandles:
         return self._places.setdefault(tensor, len(self._places))
 
     def buffer_id(self, buffer: Buffer) -> int:
-        """Returns the unique id of a buffer's data, which stays the same for all calls; 0 for an empty buffer."""
+        """Returns the unique id of a buffer's data; the id is the same in all calls, and 0 for an empty buffer."""
         if buffer.blob is None or not buffer.blob.size:
             return 0
         return self._buffer_ids.setdefault(buffer.blob, len(self._buffer_ids) + 1)

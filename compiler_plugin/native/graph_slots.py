@@ -1,7 +1,7 @@
-"""Functions of the compiler context that describe graph objects to a plugin, and record the ops that it takes.
+"""Functions of the compiler context that describe graph objects to a plugin, and record the ops that it chooses.
 
-Handles are passed as numbers (see `litert.abi.tables`). As in stock LiteRT, omitted optional inputs do not count,
-and the quantization getters return InvalidIrType for a tensor without quantization.
+Handles are passed as numbers (see `litert.abi.tables`). As in stock LiteRT, optional inputs that are absent are
+not counted, and the quantization getters return InvalidIrType for a tensor without quantization.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Answers: TypeAlias = Mapping[str, tuple[type[Any], Callable[[Any], Any]]]
 
 @dataclass(slots=True, eq=False)
 class PushedOps:
-    """The ops that the plugin takes, each with its partition index; the handle is a `LiteRtOpList`."""
+    """The ops that a plugin takes, with their partition indices; the plugin sees a `LiteRtOpList`."""
 
     ops: list[tuple[Op, int]] = field(default_factory=list)
 

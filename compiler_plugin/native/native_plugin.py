@@ -41,7 +41,7 @@ _COMPILER_OPTIONS = "compiler_options_string"  # stock's name for its own, besid
 
 
 class NativePlugin(CompilerPlugin):
-    """A compiler plugin in C; the options and the context that it got stay valid until the plugin is closed."""
+    """A compiler plugin in C; the options and the context that are passed to it stay valid until it is closed."""
 
     grouping = "consecutive"
 
@@ -51,7 +51,7 @@ class NativePlugin(CompilerPlugin):
         environment_options: EnvironmentOptions,
         compiler_options: CompilerOptions,
     ) -> None:
-        """Creates the plugin by a call of `LiteRtCreateCompilerPlugin`."""
+        """Creates the plugin by calling `LiteRtCreateCompilerPlugin`."""
         manufacturer = library.soc_manufacturer()
         payloads = option_payloads(manufacturer, compiler_options)
         self._library = library
@@ -102,7 +102,7 @@ class NativePlugin(CompilerPlugin):
         return self._library.text(version, f"{function} gives") if version else ""
 
     def check_compiler_compatibility(self, host_version: ApiVersion, soc_model: str) -> None:
-        """Raises the plugin's error if it does not support the host version, the SoC model or the options."""
+        """Raises the plugin's error if the plugin does not support the host, the SoC model or the options."""
         self._library.call(
             "LiteRtCompilerPluginCheckCompilerCompatibility",
             tuple(host_version),

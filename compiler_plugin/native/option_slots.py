@@ -33,7 +33,7 @@ _TOLD_BY_TENSORS = frozenset({
     ("CONV_2D", "quantized_bias_type"), ("TRANSPOSE_CONV", "quantized_bias_type"),
     ("FULLY_CONNECTED", "quant_spec"),
 })  # fmt: skip
-"""Operators and their options that need no getter, because the op's tensors determine the option's value."""
+"""Pairs of an operator and an option that needs no getter, because the op's tensors determine its value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from litert.host.serving import native_call
 from litert.model.graph import Model, Op, Subgraph
 
 MAX_MATCHES = 100
-"""Largest number of matches in a subgraph, as in stock LiteRT; a pattern may match its own result."""
+"""Largest number of matches in a subgraph, as in stock LiteRT, because a pattern may match its own result."""
 
 _logger = logging.getLogger(__name__)
 

@@ -36,7 +36,8 @@ FUNCTIONS = (
 )
 """Functions that each plugin library must export.
 
-The host does not need stock LiteRT's LiteRtGetCompiledResultHandle, which serves compilation without byte code.
+Stock LiteRT also has the function LiteRtGetCompiledResultHandle. This host does not need it, because it is only
+for compilation without byte code.
 """
 
 GET_REFUSAL = "LiteRtCompilerPluginGetRefusal"
@@ -64,19 +65,19 @@ class PluginLibrary:
         """Calls a function that returns a status.
 
         Raises:
-          LiteRtError: The status that the function returned, if it is not Ok; the message contains the function's
-            name.
+          LiteRtError: If the function does not return Ok; the error has the returned status, and its message
+            contains the function's name.
         """
         check(self.call_plain(function, *arguments), f"{function} failed", self.path)
 
     def answer(self, function: str, c_type: str, *arguments: Any) -> Any:
-        """Calls a function like `call`, and returns the value that the function writes to its last argument."""
+        """Same as `call`, but also returns the value that the function writes to its last argument."""
         answer = ffi.new(f"{c_type}*")
         self.call(function, *arguments, answer)
         return answer[0]
 
     def call_plain(self, function: str, *arguments: Any) -> Any:
-        """Calls a function, and returns its result without a check of the status."""
+        """Calls a function and returns its result, even if the result is an error status."""
         with native_call(function):
             return self._functions[function](*arguments)
 
@@ -95,7 +96,7 @@ class PluginLibrary:
         return self.text(self.call_plain(name), f"{name} returns")
 
     def text(self, pointer: Any, what: str) -> str:
-        """Converts a plugin's C string to a str; `what` begins the error message for NULL or invalid UTF-8."""
+        """Converts a plugin's C string to a str; the error for NULL or invalid UTF-8 begins with `what`."""
         if not pointer:
             raise self.error(f"{what} NULL instead of a string")
         data = ffi.string(pointer)

@@ -2,8 +2,8 @@
 
 Transformations edit the model in place, so that few steps remain. The attributes of custom ops are written as
 their options. Each result of the model becomes a separate tensor with its public name. Ops are sorted into
-execution order, and metadata that refer to ops get the new positions. Constants with equal data share one buffer.
-Unused objects are removed, even if the input file contained them.
+execution order, and metadata that refer to ops are updated to the new positions. Constants with equal data share
+one buffer. Unused objects are removed, even if the input file contained them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def emit(graph: Graph) -> None:
 
 
 def tidy(graphs: Sequence[Graph]) -> None:
-    """Lets equal constants share a buffer, and removes unused objects; call this last.
+    """Lets equal constants share a buffer, and removes unused objects; this function must be called last.
 
     Args:
       graphs: Graphs of all subgraphs of one model, each after a call of `emit`.

@@ -1,6 +1,6 @@
-"""Finds the names in this project that replace names of OpenVINO's Model Optimizer, for its extensions.
+"""Finds this project's replacements for names that extensions of OpenVINO's Model Optimizer use.
 
-The guide `docs/transformations.md` has the same names as a table.
+The guide `docs/transformations.md` shows the same names in a table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NODE_NAMES: Mapping[str, str] = {
     "shape": "out_port(0).data.get_shape()",
     "value": "out_port(0).data.get_value()",
 }
-"""Expressions that replace the attributes of nodes in the Model Optimizer."""
+"""For each attribute that nodes have in the Model Optimizer, the expression that replaces the attribute."""
 
 _PACKAGES = ("mo", "openvino", "extensions", "networkx")
 _PORTS = (

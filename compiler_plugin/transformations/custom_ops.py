@@ -46,7 +46,7 @@ from litert.model.raw_options import RawField, read_raw_fields, write_raw_fields
 
 
 class Extractor(ABC):
-    """Reads the attributes of all ops with one name from their options.
+    """Reads the attributes of ops from their options, for all ops with the name `op`.
 
     Attributes:
       op: Custom code; or the name of a builtin operator, whose nodes then get additional attributes.
@@ -64,8 +64,8 @@ class Extractor(ABC):
           node: Node of the op, unchanged since the file was read; the shapes of its outputs are not known yet.
 
         Returns:
-          Whether all attributes are set. After False, the enabled class of the op sets the attributes; without
-          such a class, the attributes are the entries of the FlexBuffer.
+          Whether all attributes are set. If the function returns False, the enabled class of the op sets the
+          attributes; if there is no such class, the attributes are the entries of the FlexBuffer.
         """
 
 
@@ -136,7 +136,7 @@ class OpLibrary:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Lets `Op.get_op_class_by_name` find the ops of this library within the context."""
+        """Lets `Op.get_op_class_by_name` find the ops of this library inside the `with` block."""
         token = CLASSES.set(self._classes)
         try:
             yield
@@ -155,7 +155,7 @@ class OpLibrary:
                     self._extract(name, node)
 
     def remember(self, node: Node) -> None:
-        """Stores the attributes of a written node for copies of the op in a vendor's partition."""
+        """Stores the attributes of a node, so that copies of its op in a vendor's partition can use them."""
         definition, op = node.op_definition, node.model_op
         if isinstance(definition, Op) and op is not None and op.custom_options is not None:
             self._written[op.custom_options] = definition, node.custom_attributes()
@@ -250,7 +250,7 @@ def write_attributes(node: Node) -> None:
 
 
 def write_options(node: Node) -> None:
-    """Writes a custom op's changed attributes into the model, and keeps the op's name."""
+    """Writes a custom op's changed attributes into the model, but does not change the op's name."""
     op = node.model_op
     if op is None or not op.is_custom or not node.is_changed or is_builtin(node.type or ""):
         return

@@ -91,7 +91,7 @@ class DataNode:
         return getattr(self, name)
 
     def in_nodes(self) -> dict[int, Any]:
-        """Returns a dictionary whose key 0 has the op that writes the tensor."""
+        """Returns a dictionary that contains, under the key 0, the op that writes the tensor."""
         return {0: self.port.node}
 
     def in_node(self, index: int = 0) -> Any:
@@ -99,7 +99,7 @@ class DataNode:
         return self._pick(self.in_nodes(), index, "in_node")
 
     def out_nodes(self) -> dict[int, Any]:
-        """Returns a dictionary of the ops and results that read the tensor; the keys count from 0."""
+        """Returns a dictionary of the ops and results that read the tensor; the keys are numbers from 0."""
         return dict(enumerate(reader.node for reader in self.port.get_destinations()))
 
     def out_node(self, index: int = 0) -> Any:

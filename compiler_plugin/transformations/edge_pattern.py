@@ -63,7 +63,7 @@ class EdgePattern:
         return [name for name in names if isinstance(name, str)]
 
     def find_matches(self, graph: Graph) -> Iterator[Found]:
-        """Yields at most one match for each last op of the pattern; the graph may change between matches."""
+        """Yields at most one match for each choice of the pattern's last ops; the graph may change between matches."""
         if not set(self.ops) <= {*graph.op_names, *ENDS}:
             return
         roots = self._make_patterns(graph)
@@ -158,7 +158,7 @@ class EdgeMatch(parts.Match):
         self.output = None
 
     def find_orders(self, op: str, ports: Sequence[OutPort | None]) -> Sequence[parts.Order]:
-        """Returns all possible assignments of edges to the inputs of an op; `ports` are what the inputs read."""
+        """Returns all possible assignments of edges to the inputs of an op; the inputs read the given ports."""
         orders = []
         fixed = {edge.in_port for _, edge in self.edges}
         free = [index for index in range(len(ports)) if index not in fixed]

@@ -18,7 +18,7 @@ from litert.model.graph import Model
 def edit_model(
     model: Model, extensions: Sequence[str] = (), stage: Phase = Phase.MIDDLE
 ) -> Iterator[list[Graph]]:
-    """Opens the subgraphs of a model as graphs; the end of the `with` block completes and checks the model.
+    """Opens the subgraphs of a model as graphs; after the `with` block, the model is completed and checked.
 
         with read_model("model.tflite") as model:
             with edit_model(model) as (graph,):

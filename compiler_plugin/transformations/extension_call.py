@@ -1,4 +1,4 @@
-"""Calls functions of extensions, with errors that name the op, the function and the extension's file."""
+"""Calls functions of extensions, so that errors name the op, the function and the extension's file."""
 
 from __future__ import annotations
 
@@ -46,6 +46,6 @@ def extension_file(cls: type) -> str:
 
 
 def describe_node(node: Node) -> str:
-    """Describes an op in error messages, with the file that defines the op."""
+    """Describes an op, and the file that defines the op, for error messages."""
     source = node.graph.model.source
     return f"op {node}{f' of {source.path}' if source else ''}"

@@ -84,7 +84,7 @@ class Extensions:
     """The extensions that were loaded from some folders.
 
     Attributes:
-      transformations: Transformations, whose names differ.
+      transformations: Transformations; no two of them have the same name.
       ops, extractors: Classes of ops, for an `OpLibrary`.
       notes: Sentences for the report about files and classes that were ignored.
     """
@@ -120,7 +120,7 @@ def load_extensions(folders: Sequence[str]) -> Extensions:
 
 
 def check_names(loaded: Sequence[LoadedTransformation]) -> None:
-    """Refuses a transformation whose name is taken, or has a special meaning in `--transformations` like `all`."""
+    """Refuses a transformation if its name is in use, or has a special meaning in `--transformations`."""
     reserved = [(word, "--transformations, where this name selects a group") for word in RESERVED]
     check_unique(
         reserved + [(item.name, item.origin.path) for item in loaded],

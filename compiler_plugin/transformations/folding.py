@@ -1,4 +1,4 @@
-"""Replaces ops that depend only on constants by constants, with values from the kernels of stock LiteRT.
+"""If ops depend only on constants, replaces these ops by constants, which stock LiteRT's kernels compute.
 
 One run of stock LiteRT computes all folded ops of a graph. The size that folding may add to the file is limited:
 if the result of an op is too large, the op stays, and its inputs are folded instead.
@@ -31,9 +31,9 @@ _LOG = logging.getLogger(__name__)
 def fold(graph: Graph, nodes: Sequence[Node], is_candidate: Callable[[Op], bool]) -> int:
     """Folds ops whose inputs are constant or become constant; returns the number of removed ops.
 
-    Ops that write results of the model are not folded, because delegates do not accept constants as results.
-    Sparse constants stay sparse for kernels that exploit sparsity: of the ops that read them, only DENSIFY is
-    folded. The nodes must be in execution order. The last nodes are folded first, until the graph's `fold_limit`
+    Ops that write results of the model are not folded, because delegates do not accept constants as results. Of
+    the ops that read a sparse constant, only DENSIFY is folded, because kernels of other ops can exploit the
+    sparsity. The nodes must be in execution order. The last nodes are folded first, until the graph's `fold_limit`
     is used up; `fold_limit` then shrinks by the number of added bytes.
     """
     foldable: dict[Op, Node] = {}

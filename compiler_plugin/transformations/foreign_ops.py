@@ -1,8 +1,8 @@
-"""Infers ops that stock LiteRT cannot infer, from their `infer` or from the types in the file.
+"""Infers the outputs of ops that stock LiteRT cannot infer, by their `infer` or from the types in the file.
 
 The functions of a user-defined op set the shapes, values and types of its outputs. An op without such functions
-keeps the output types in the file as long as the types of its inputs do not change; a new op takes the types of
-the op that it replaces.
+keeps the output types that it has in the file, as long as the types of its inputs do not change; a new op takes
+the types of the op that it replaces.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def input_types(op: Op) -> list[TensorType | None]:
 
 
 def check_input_types(node: Node, before: Sequence[TensorType | None], is_static: bool) -> None:
-    """Refuses an op that cannot be inferred if its input types differ from the file's.
+    """Refuses an op that cannot be inferred if its input types differ from the types in the file.
 
     In a graph with static shapes, unknown dimensions have the interpreter's initial sizes.
     """
@@ -75,7 +75,7 @@ def try_sizes(
 
 
 def tensor_type(tensor: Tensor) -> TensorType:
-    """Returns what is known about a tensor's type: shape, shape with unknown dimensions, element type."""
+    """Returns a tensor's shape, its shape signature (-1 for unknown dimensions), and its element type."""
     return tensor.shape, tensor.shape_signature or tensor.shape, tensor.element_type
 
 

@@ -44,7 +44,7 @@ class KnownOps(Protocol):
         """Sets the attributes and definitions of the ops in a graph."""
 
     def remember(self, node: Node) -> None:
-        """Stores the attributes of a written node for copies of the op."""
+        """Stores the attributes of a node, so that copies of its op can use them."""
 
 
 class Graph(InferredGraph):
@@ -101,9 +101,9 @@ class Graph(InferredGraph):
           op: Name of a builtin operator in the schema (`CONV_2D`), or a custom code.
           inputs: For each input, an output port, a node (its output 0), a node with an output index, an array or
             number (a new constant; plain numbers become float32 or int32), or None for an omitted optional input.
-          attributes: Options of a builtin op, with enums by name; FlexBuffer entries of a custom op. Omitted
-            options have the schema's defaults, except that strides are 1, and the output type of SHAPE and ARG_MAX
-            is INT32.
+          attributes: Options of a builtin op, with enum values given by name; or FlexBuffer entries of a custom
+            op. Omitted options have the schema's defaults, except that strides are 1, and the output type of SHAPE
+            and ARG_MAX is INT32.
           name: Name of the first output tensor.
           outputs: Number of output ports; by default the usual number for a builtin operator, and 1 for a custom
             op.
@@ -159,8 +159,8 @@ class Graph(InferredGraph):
         """Adds a constant.
 
         Args:
-          value: Array, number, list or strings; or the raw bytes of the data, which need `element_type` and
-            `shape`. If neither the value nor `element_type` gives a type, whole numbers become int32 and other
+          value: Array, number, list or strings; or the raw bytes of the data, if `element_type` and `shape` are
+            given too. If neither the value nor `element_type` gives a type, whole numbers become int32 and other
             numbers float32.
           name: Name of the constant's tensor; the graph appends a number if the name is in use.
           element_type: Element type of the constant.
@@ -180,7 +180,7 @@ class Graph(InferredGraph):
         element_type: ElementType = ElementType.NONE,
         quantization: Quantization | None = None,
     ) -> Tensor:
-        """Creates a tensor of unknown shape for a node; a number is appended to a name that is in use."""
+        """Creates a tensor of unknown shape for a node; if the name is in use, a number is appended."""
         tensor = Tensor(
             self.unique_name(name), element_type, (), self.model.buffers[0], quantization
         )
@@ -193,7 +193,7 @@ class Graph(InferredGraph):
         return self._names.find_free(base)
 
     def replace_node(self, old: Node, new: Node) -> None:
-        """Replaces an op by another op, which takes over the output tensors: names, quantization and readers.
+        """Replaces an op by another; the new op takes over the names, quantization and readers of the old outputs.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if a node is not an op of this graph, the new op reads results of the old
@@ -222,7 +222,7 @@ class Graph(InferredGraph):
         self.touch(new)
 
     def replace_port(self, old: OutPort, new: OutPort) -> None:
-        """Replaces an output port by another port, which takes over the tensor: name, quantization and readers.
+        """Replaces an output port by another; the new port takes over the tensor's name, quantization and readers.
 
         Ops that already read the new port continue to read it. The old op stays, but the replaced output has no
         readers.
@@ -260,7 +260,7 @@ class Graph(InferredGraph):
             self.touch(node)
 
     def remove_node(self, node: Node | str) -> None:
-        """Removes an op or a constant without readers; `node` may be the node's id.
+        """Removes an op or constant that has no readers; `node` may be the node's id.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the node has readers or is an input or result of the model.
@@ -326,14 +326,14 @@ class Graph(InferredGraph):
             self.rename(node.output_tensors[0], name)
 
     def add_input(self, node: Node, tensor: Tensor | None) -> None:
-        """Adds an input after the other inputs of an op; the caller has checked the tensor to read."""
+        """Adds an input after the other inputs of an op; the caller must have checked the tensor."""
         assert node.model_op is not None
         node.model_op.append_input(tensor)
         self._ops.note_input(node.model_op, tensor)
         self.touch(node)
 
     def set_input(self, node: Node, index: int, tensor: Tensor | None) -> None:
-        """Connects an input port to a tensor that the caller has checked; this also works for a result."""
+        """Connects an input port of an op or a result to a tensor; the caller must have checked the tensor."""
         if node.is_result:
             assert tensor is not None
             self.set_result(node, tensor)

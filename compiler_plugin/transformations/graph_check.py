@@ -22,11 +22,11 @@ def check_graph(graph: Graph) -> None:
     """Checks a whole graph, and sorts its ops into execution order.
 
     Raises:
-      LiteRtError: INVALID_GRAPH_INVARIANT, for the first problem that is found. Between ops, these are: a cycle;
-        an input that an edit has left without a source; a tensor with two writers; a constant or model input that
-        an op writes; a tensor that is read but never written. Tensors can have these problems: another subgraph
-        owns the tensor; the data do not fit the constant's shape; the type is unknown, or the shape of a new
-        custom op's output is unknown; an input, output or signature refers to a missing tensor.
+      LiteRtError: INVALID_GRAPH_INVARIANT, for the first problem that is found. These problems concern ops: ops
+        form a cycle; an edit has left an input without a source; two ops write the same tensor; an op writes a
+        constant or model input; a tensor is read but never written. These problems concern tensors: another
+        subgraph owns the tensor; the data do not fit the constant's shape; the type is unknown, or the shape of a
+        new custom op's output is unknown; an input, output or signature refers to a missing tensor.
     """
     graph.sort_ops()
     own = set(graph.subgraph.tensors)

@@ -21,16 +21,16 @@ _FIRST: _Place = (-1, 0)
 class GraphOps:
     """The ops of one subgraph in execution order; ops that were added since the last sort come last.
 
-    Each op has a sort key, its place, so that few edits need a new sort. After a sort, the place is (position of
-    the op, 0). The place of an op that was added later is (position of the last op that it depends on, a growing
-    number).
+    Each op has a sort key, which is called its place; because of the places, only few edits need a new sort. After
+    a sort, the place is (position of the op, 0). The place of an op that was added later is (position of the last
+    op that it depends on, a growing number).
 
     Attributes:
       is_valid: Whether the places are a valid execution order: each op comes after the ops whose results it reads.
     """
 
     def __init__(self, model: Model, subgraph: Subgraph) -> None:
-        """Takes the ops of a subgraph from a file, where their order may be invalid."""
+        """Reads the ops of a subgraph; if the subgraph comes from a file, their order may be invalid."""
         self._settle(subgraph.ops)
         self._edges = _read_edges(model, subgraph)
         is_sorted = all(self._find_last_input(op) < place for op, place in self._places.items())
@@ -67,7 +67,7 @@ class GraphOps:
         return sorted(ops, key=self._places.__getitem__)
 
     def add(self, op: Op) -> None:
-        """Adds a new op after the ops whose results it reads; input tensors must already know their producers."""
+        """Adds a new op after the ops whose results it reads; the producers of its inputs must already be set."""
         self._count += 1
         self._places[op] = (self._find_last_input(op)[0], self._count)
         self._by_name.setdefault(op.name, {})[op] = None
@@ -166,9 +166,9 @@ def sort_ops(
 ) -> list[Op]:
     """Sorts ops so that each op comes after its dependencies; ops move only if necessary.
 
-    A new op at the end of the list moves to before its first reader. `edges` are additional dependencies: pairs of
-    ops (first, second) that must run in this order. The ops in `effects`, by default all ops with side effects,
-    keep their relative order.
+    A new op at the end of the list is moved in front of its first reader. `edges` are additional dependencies:
+    pairs of ops (first, second) that must run in this order. The ops in `effects`, by default all ops with side
+    effects, keep their relative order.
 
     Raises:
       LiteRtError: INVALID_GRAPH_INVARIANT, if ops form a cycle; the error lists these ops.

@@ -93,7 +93,7 @@ class GraphView(NodeGraph):
 
     @property
     def known_nodes(self) -> list[Node]:
-        """The ops for which a node object exists; no node was used to change any other op."""
+        """The ops for which a node object exists; all other ops are unchanged, because only nodes change ops."""
         return list(self._nodes.values())
 
     def constants(self) -> list[Node]:
@@ -106,7 +106,7 @@ class GraphView(NodeGraph):
         Args:
           attributes: Attributes and their values, by name; a value may also be a function that tests the
             attribute. A search by `op`, the name of the operator, is fast. If `op` is Parameter, Const, Variable
-            or Result, the function returns these nodes instead of ops.
+            or Result, the function returns nodes of this kind instead of ops.
         """
         name = attributes.get("op")
         if isinstance(name, str) and name in ENDS:
@@ -204,7 +204,7 @@ class GraphView(NodeGraph):
         return node.is_result or (node.tensor is not None and self._ends.get(node.tensor) is node)
 
     def has_source(self, tensor: Tensor) -> bool:
-        """Returns whether a tensor that no op writes has a value, or already had no producer in the file."""
+        """Returns whether a tensor without a producer has a value, or also lacked a producer in the file."""
         return (
             tensor.is_constant
             or 0 in tensor.shape

@@ -28,7 +28,7 @@ class Inference(Protocol):
     """Infers the shapes, types and values of edited nodes."""
 
     def infer(self, graph: InferredGraph, nodes: Sequence[Node]) -> None:
-        """Infers output shapes and types of edited nodes, in execution order, and of dependent nodes."""
+        """Infers output shapes and types of edited nodes and of nodes that depend on them, in execution order."""
 
     def find_value(self, graph: InferredGraph, port: OutPort) -> Array | None:
         """Returns the value of an op's output if it depends only on constants."""
@@ -203,7 +203,7 @@ class InferredGraph(GraphView):
         self._values[tensor] = array
 
     def check_editable(self) -> None:
-        """Refuses an edit of the graph by an op's `infer`, which would invalidate the inference in progress."""
+        """Raises an error if an op's `infer` edits the graph, because the edit would invalidate the inference."""
         if self._is_inferring:
             raise LiteRtError(
                 Status.INVALID_TRANSFORMATION,
@@ -215,7 +215,7 @@ class InferredGraph(GraphView):
             )
 
     def expect_shapes(self, node: Node) -> None:
-        """Records that an op's `infer` must set its output shapes; the current shapes are from another op."""
+        """Records that an op's `infer` must set its output shapes, because another op has set the current ones."""
         self._unset = set(node.output_tensors)
 
     def is_unset(self, port: OutPort) -> bool:

@@ -46,7 +46,7 @@ def set_input_shapes(graphs: Sequence[Graph], shapes: Mapping[str, Sequence[int]
 def make_channels_first(graphs: Sequence[Graph]) -> bool:
     """Changes the inputs and outputs of a model to NCHW if they have four or five dimensions.
 
-    The ops of the model do not change: a TRANSPOSE is added after each input and before each output. Other
+    The ops of the model do not change, because a TRANSPOSE is added after each input and before each output. Other
     transformations remove pairs of TRANSPOSE ops that cancel each other.
 
     Returns:

@@ -46,7 +46,7 @@ _BY_INPUT = _by_name({
     1: "FILL SCATTER_ND SELECT SELECT_V2 SPLIT STABLEHLO_SELECT",
     2: "CONV_3D_TRANSPOSE HASHTABLE_FIND ONE_HOT SPARSE_TO_DENSE TRANSPOSE_CONV",
 })  # fmt: skip
-"""Index of the input whose element type all outputs have, for ops where this is not input 0."""
+"""Index of the input that determines the element type of all outputs, for ops where this is not input 0."""
 
 _BY_OPTION = {
     "ARG_MAX": "output_type",
@@ -58,7 +58,7 @@ _BY_OPTION = {
 _SECOND_OUTPUT = {"HASHTABLE_LOOKUP": _E.UINT8, "TOPK_V2": _E.INT32}
 
 _LOOKUPS = {"EMBEDDING_LOOKUP": 1, "EMBEDDING_LOOKUP_SPARSE": 4, "HASHTABLE_LOOKUP": 2}
-"""Index of the input with the table that rows are looked up in; quantized rows are returned as float32."""
+"""Index of the input that contains the table of a lookup op; quantized rows are returned as float32."""
 
 _BY_POSITION = frozenset({"ASSIGN_VARIABLE", "WHILE", "STABLEHLO_WHILE"})
 

@@ -74,7 +74,7 @@ class MappedOpDefinition(Op):
         return self._mapped.place
 
     def backend_attrs(self) -> Sequence[Record]:
-        """Returns the names of all parameters of the node, which are also written to the file."""
+        """Returns the names of all parameters of the node; the parameters are also written to the file."""
         return [
             (name, lambda node, name=name: node.custom_attributes()[name])
             for name in self._node.custom_attributes()

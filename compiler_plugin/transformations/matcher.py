@@ -27,7 +27,7 @@ _Bindings: TypeAlias = dict[Pattern | str, Bound]
 """Maps parts of a pattern, and names of parts, to what they have matched."""
 
 IsWhole: TypeAlias = Callable[[Mapping[str, Bound]], bool]
-"""A condition on the whole match, which maps each name in the pattern to its match."""
+"""A condition on the whole match; its argument maps each name in the pattern to what the name has matched."""
 
 _Goals: TypeAlias = "tuple[Pattern | IsWhole | None, OutPort | None, _Goals] | None"
 """A linked list of what must still match: patterns with their ports, and last a condition on the match."""

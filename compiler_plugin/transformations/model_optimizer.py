@@ -184,7 +184,7 @@ class FrontReplacementSubgraph(_Replacement, _GeneratedSubGraph):
         remove_unread(graph, [graph.as_node(n) for n in self.nodes_to_remove(graph, match)])
 
     def nodes_to_remove(self, graph: Graph, match: dict[str, Any]) -> Sequence[Node | str]:
-        """Returns nodes or ids; after `generate_sub_graph`, those without readers are removed."""
+        """Returns nodes or ids; after `generate_sub_graph`, the returned nodes without readers are removed."""
         return [node for node in match.values() if node.is_op]
 
     def find_and_replace_pattern(self, graph: Graph) -> int | None:
@@ -212,7 +212,8 @@ class FrontReplacementOp(FrontReplacementSubgraph):
 
         Returns:
           A list with an entry for each output of the op: a node, a node's id, a pair (id, output index), or a
-            port. None or an empty list if the function has already connected the op's readers, or if the op stays.
+            port. The function returns None or an empty list if it has already connected the op's readers, or if
+            the op stays.
         """
         raise _missing(self, "replace_op")
 
@@ -235,13 +236,13 @@ class FrontReplacementFromConfigFileSubGraph(_GeneratedSubGraph, SubgraphReplace
     phase = Phase.FRONT
 
     def replace_sub_graph(self, graph: Graph, match: SubgraphMatch) -> Replacement:
-        """Changes the graph at a match; the default uses `generate_sub_graph` and the methods that match edges."""
+        """Changes the graph at a match; the default calls `generate_sub_graph` and methods that match edges."""
         self._generate(graph, match)
         return None
 
 
 class FrontReplacementFromConfigFileOp(FrontReplacementFromConfigFileSubGraph):
-    """Replaces each sub-graph that a description matches by one op, the `op` in the description."""
+    """Puts one op, the `op` in a description, in the place of each sub-graph that matches the description."""
 
     def replace_sub_graph(self, graph: Graph, match: SubgraphMatch) -> Replacement:
         """Returns the new op, whose attributes are the custom attributes in the description."""

@@ -131,7 +131,10 @@ class Node(NodeAttributes):
     def __init__(
         self, graph: NodeGraph, kind: str, model_op: Op | None = None, tensor: Tensor | None = None
     ) -> None:
-        """For `Graph` only. `kind` is the kind of a node that is not an op, such as Const; "" for an op."""
+        """Creates a node; only `Graph` calls this constructor.
+
+        `kind` is the kind of a node that is not an op, such as Const; "" for an op.
+        """
         if model_op is None and tensor is None:
             raise refused(
                 f"Node(graph, {kind!r:.100}) does not create a node",
@@ -211,8 +214,8 @@ class Node(NodeAttributes):
     def in_port(self, index: int = 0) -> InPort:
         """Returns an input port.
 
-        The op's class can declare more input ports than the op has inputs in the model; connecting such a port
-        adds the input.
+        The op's class can also declare input ports for inputs that the op lacks in the model; connecting such a
+        port adds the input.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the node has no input port with this number.
@@ -230,7 +233,7 @@ class Node(NodeAttributes):
         return OutPort(self, index)
 
     def in_ports(self) -> dict[int, InPort]:
-        """Returns a dictionary of all input ports, connected or not, by number."""
+        """Returns a dictionary of all input ports by number, including ports that are not connected."""
         return {index: InPort(self, index) for index in range(self._count_in_ports())}
 
     def out_ports(self) -> dict[int, OutPort]:
@@ -251,8 +254,8 @@ class Node(NodeAttributes):
         """Adds an input port after the other input ports.
 
         Args:
-          source: Output port that the new input port reads; by default, the new port is unconnected. Alternatively
-            the number of the new port: missing ports with lower numbers are then added too.
+          source: Output port that the new input port reads; by default, the new port is unconnected. If `source`
+            is a number, it is the number of the new port; missing ports with lower numbers are then added too.
           skip_if_exist: Whether to return a port with this number that already exists; if False, an existing port
             is an error.
         """
@@ -278,8 +281,8 @@ class Node(NodeAttributes):
         """Adds an output port with a new tensor after the other output ports.
 
         Args:
-          element_type: Element type of the tensor; NONE means that the type is inferred. Alternatively the number
-            of the new port, which must be the next free number.
+          element_type: Element type of the tensor; NONE means that the type is inferred. If `element_type` is a
+            plain number, it is the number of the new port, which must be the next free number.
           name: Name of the tensor; by default derived from the node's name.
           quantization: Quantization of the tensor.
           skip_if_exist: Whether to return a port with this number that already exists; if False, an existing port
@@ -328,18 +331,18 @@ class Node(NodeAttributes):
         self.touch()
 
     def in_node(self, index: int = 0) -> Node | DataNode:
-        """Returns the node that an input port reads; after the front phase, its data node (Model Optimizer)."""
+        """Returns the node that an input port reads; after the front phase, returns the tensor as a data node."""
         source = self.in_port(index).get_source()
         if source is None:
             raise refused(f"input {index} of {self} is not connected")
         return source.node if self._is_front() else DataNode(source)
 
     def in_nodes(self) -> dict[int, Node | DataNode]:
-        """Returns a dictionary with `in_node(i)` for each connected input port (Model Optimizer)."""
+        """Returns a dictionary with `in_node(i)` for each connected input port."""
         return {i: self.in_node(i) for i, tensor in enumerate(self.input_tensors) if tensor}
 
     def out_node(self, index: int = 0) -> Node | DataNode:
-        """Returns the only reader of an output port; after the front phase, its data node (Model Optimizer)."""
+        """Returns the only reader of an output port; after the front phase, returns the tensor as a data node."""
         port = self.out_port(index)
         if not self._is_front():
             return DataNode(port)
@@ -349,7 +352,7 @@ class Node(NodeAttributes):
         return destinations[0].node
 
     def out_nodes(self) -> dict[int, Node | DataNode]:
-        """Returns a dictionary with `out_node(i)` for each output port, in the front phase if it has readers."""
+        """Returns a dictionary with `out_node(i)` for each output port; in the front phase, only if it is read."""
         ports = [port for port in self.out_ports().values() if port.is_read or not self._is_front()]
         return {port.index: self.out_node(port.index) for port in ports}
 
@@ -447,7 +450,7 @@ class PortData:
         return self._port.node.graph.find_shape(self._port)
 
     def set_shape(self, shape: Sequence[int]) -> None:
-        """Sets the shape of an output within the `infer` of its op, or of a model input in a transformation.
+        """Sets the shape of an output, in the `infer` of its op; or of a model input, in a transformation.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the argument is not a shape, or the port belongs to a constant.
@@ -544,11 +547,11 @@ class OutPort(_Port):
         self.node.touch()
 
     def get_data_type(self) -> ElementType:
-        """Returns the tensor's element type; inferred first if the node was edited."""
+        """Returns the tensor's element type; if the node was edited, the type is inferred first."""
         return self.node.graph.find_type(self)
 
     def set_data_type(self, element_type: TypeLike) -> None:
-        """Sets the tensor's element type, given as ElementType, NumPy type or name; for `type_infer` of ops."""
+        """Sets the tensor's element type (an ElementType, NumPy type or name), for the `type_infer` of an op."""
         self.node.graph.set_type(self, as_element_type(element_type))
 
     def disconnected(self) -> bool:
@@ -671,7 +674,7 @@ class InPort(_Port):
             )
 
     def check_disconnect(self) -> None:
-        """Raises an error if this port is a result of the model, which must have a source."""
+        """Raises an error if this port belongs to a result of the model, because a result must have a source."""
         self.node.check_alive()
         self.node.in_port(self.index)  # is there still
         if self.node.is_result:
@@ -758,7 +761,7 @@ class Connection:
             self._destinations.append(destination)
 
     def insert_node(self, node: Node) -> None:
-        """Inserts a node: its input 0 reads the source, and the destinations read its output 0.
+        """Inserts a node, so that its input 0 reads the source, and the destinations read its output 0.
 
         If the node already reads the source, the existing connection stays.
 

@@ -3,8 +3,8 @@
 Attributes are read and set by name (`node.stride_w`, `node["stride_w"]`). The attributes of a builtin op are the
 fields of its options in TFLite's schema, with enums by name; setting an attribute changes the op immediately. The
 attributes of a custom op come from its extractor, or are the entries of its FlexBuffer; they are written to the
-model after all transformations. Transformations may use attributes with any other name, which are not written to
-the model.
+model after all transformations. Transformations may also set attributes with other names; these attributes are not
+written to the model.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class NodeAttributes:
     Attributes:
       model_op: Op in the model; None for `Parameter`, `Const`, `Variable` and `Result`.
       tensor: Tensor of a `Parameter`, `Const`, `Variable` or `Result`; None for an op.
-      op_definition: Definition of a user-defined op, an `Op`; None for all other nodes.
+      op_definition: Definition of a user-defined op (an object of class `Op`); None for all other nodes.
       is_changed: Whether the node has attributes that are not yet written to the model.
       has_lost: Whether the model still has options that were removed from the node.
     """

@@ -42,7 +42,7 @@ from litert.model.raw_options import RawField
 OpClass: TypeAlias = "type[Op]"
 Infer: TypeAlias = Callable[[Any], None]
 Record: TypeAlias = str | tuple[str, str] | tuple[str, Callable[[Any], Any]]
-"""An option to write: its name, and its attribute or a function of the node; not written if the value is None."""
+"""An option to write: its name, and the attribute or function that gives its value; None is not written."""
 
 DEFINITION = (
     "id", "name", "op", "type", "version", "infer", "type_infer", "in_ports_count", "out_ports_count",
@@ -94,8 +94,8 @@ class Op:
             or the name of a builtin operator, whose options then are the entries of `backend_attrs`; or None for
             an internal op, which transformations must replace. `version` is the operator's version number; the
             name of an op set, such as `opset1`, is not written. `id` is the node's id, and also the node's name if
-            `name` is missing. `in_ports_count` and `out_ports_count` are the numbers of ports, connected or
-            unconnected.
+            `name` is missing. `in_ports_count` and `out_ports_count` are the numbers of input ports and output
+            ports, including ports that are not connected.
           attrs: Attributes that override the default attributes.
 
         Raises:
@@ -161,11 +161,11 @@ class Op:
     def create_node_with_data(
         self, inputs: Sequence[InputLike] | None = None, attrs: Mapping[str, Any] | None = None
     ) -> Node:
-        """Adds a node and infers its output shapes and types; only in the middle phase and the back phase.
+        """Adds a node and infers its output shapes and types; allowed only in the middle and back phases.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT in the front phase, which has no shapes; also the errors of `create_node`
-            and of inference.
+          LiteRtError: INVALID_ARGUMENT in the front phase, because shapes are not inferred there; also the errors
+            of `create_node` and of inference.
         """
         if self.graph.stage is Phase.FRONT:
             raise refused(
@@ -260,7 +260,7 @@ class TfliteOp(Op):
     enabled = False
 
     def __init__(self, graph: NodeGraph, attrs: Mapping[str, Any] | None = None) -> None:
-        """Sets options of the operator, enums by name; omitted options have the schema's defaults."""
+        """Sets options of the operator, with enum values as names; other options have the schema's defaults."""
         super().__init__(graph, attrs)
 
     def node_attributes(self) -> dict[str, Any]:

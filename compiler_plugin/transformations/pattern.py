@@ -3,9 +3,9 @@
     Match("MUL", Any("x"), Match("LOGISTIC", Any("x"), uses=1), name="mul")
 
 This pattern matches an op MUL that multiplies a tensor `x` by the sigmoid of `x`, if no other op reads the
-sigmoid. The function that rewrites the match gets each named part as an argument. Parts with the same name match
-the same node or port, and so does an object that is used twice. A pattern can therefore be any acyclic graph with
-one last op.
+sigmoid. The function that rewrites the match gets each named part as an argument. Parts with the same name must
+match the same node or port; so must an object that is used twice. A pattern can therefore be any acyclic graph
+with one last op.
 
 In the Model Optimizer, `pattern()` returns a list of named nodes with attributes and a list of edges. In this
 project, nodes are `Match` objects, and nested objects replace edges; a node that two other nodes read appears
@@ -80,10 +80,10 @@ class Const:
 
     Attributes:
       name: Name of the parameter of `rewrite` that gets the match; "" if `rewrite` does not need the match.
-      value: Condition on the elements. A number must equal all elements, with a relative tolerance of 1e-6; a
-        list, tuple or array must equal the constant, including its shape; a `range` or `Between` must contain all
-        elements; a function takes the array and returns whether it matches. Quantized integers match only a
-        function.
+      value: Condition on the elements. If it is a number, all elements must equal the number, with a relative
+        tolerance of 1e-6. If it is a list, tuple or array, the constant must have the same elements and the same
+        shape. If it is a `range` or `Between`, it must contain all elements. A function takes the array and
+        returns whether the array matches. For quantized integers, only a function can match.
       shape: Shape of the constant, with None for a dimension of any size; or a function that takes the shape and
         returns whether it matches. If broadcasting of the constant could change the shape of the result, give the
         shape.
@@ -113,19 +113,19 @@ class Match:
 
     Attributes:
       ops: Possible names of the op.
-      inputs: A pattern for each input, or None for an input that the op lacks; `...`, at most once, matches any
-        number of inputs. Inputs that are missing at the end need no entry. If `inputs` is empty, the op may have
-        any inputs.
+      inputs: A pattern for each input, or None for an input that the op lacks; `...` matches any number of inputs,
+        and can be used once. Inputs that the op lacks at the end need no entry. If `inputs` is empty, the op may
+        have any inputs.
       name: Name of the parameter of `rewrite` that gets the match; "" if `rewrite` does not need the match.
       output: Index of the output that the enclosing pattern reads; None for any output.
       uses: Number of readers of the op's outputs, or a `range` of numbers; results of the model count as readers.
-        If `uses` is None, ops outside the pattern may also read the op; the op then stays when the last op of the
-        pattern is replaced.
+        If `uses` is None, ops outside the pattern may also read the op; if they do, the op stays when the last op
+        of the pattern is replaced.
       where: Function that takes the node and returns whether the node matches.
       attributes: Conditions on the op's attributes, by name. A condition is a value (floats match with a relative
         tolerance of 1e-6), a `range` or `Between`, a tuple of alternatives, or a function that takes the value and
-        returns whether it matches. Enum values are names in the schema. Attributes without a condition, also
-        `fused_activation_function`, can have any value.
+        returns whether it matches. Enum values are given by their names in the schema. Attributes without a
+        condition, including `fused_activation_function`, can have any value.
     """
 
     __slots__ = ("attributes", "inputs", "name", "ops", "output", "uses", "where")
@@ -143,8 +143,8 @@ class Match:
         """Creates a pattern.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if `op` is not a name or tuple of names, an operator or attribute has a
-            probably misspelled name, or an input is not a pattern.
+          LiteRtError: INVALID_ARGUMENT, if `op` is not a name or tuple of names, the name of an operator or
+            attribute is probably misspelled, or an input is not a pattern.
         """
         _check_part(name, where)
         self.ops = _checked_ops(op)
@@ -254,7 +254,7 @@ def check_pattern(root: object) -> Mapping[str, Pattern]:
 
 
 def walk(root: Pattern) -> Iterator[Pattern]:
-    """Yields each part of a pattern once, a `Match` before the patterns of its inputs."""
+    """Yields each part of a pattern once; a `Match` comes before the patterns of its inputs."""
     seen: set[int] = set()
     waiting: list[Pattern] = [root]
     while waiting:

@@ -1,9 +1,9 @@
 """Base classes of transformations that replace each op with a given name, or each match of a pattern.
 
-A replacement takes over the output tensors of the replaced op, with their names, if the replacement is new or only
-removed ops read it. Otherwise the readers of the replaced op are connected to the replacement. Outputs of the
-model keep their names in both cases. Matched ops without readers are removed automatically. The folder of the
-class determines the phase.
+A replacement takes over the output tensors of the replaced op, with their names, if the replacement is new, or if
+all ops that read it are removed. Otherwise the readers of the replaced op are connected to the replacement.
+Outputs of the model keep their names in both cases. Matched ops without readers are removed automatically. The
+folder of the file with the class determines the phase.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from litert.core.status import Status
 Replacement: TypeAlias = Node | OutPort | Sequence[Node | OutPort | None] | None
 """Replacement of an op: a node, an output port, or a list.
 
-The outputs of a node replace the outputs of the op in order. A port replaces the only output. A list has a port or
-node for each output, or None for an output without readers.
+The outputs of a node replace the outputs of the op in order. A port replaces the output of an op that has only one
+output. A list has a port or node for each output, or None for an output without readers.
 """
 
 
@@ -87,7 +87,7 @@ class PatternReplacement(Transformation):
 
     @abstractmethod
     def rewrite(self, graph: Graph, *args: Any, **named: Any) -> Replacement:
-        """Returns the replacement of the last op; for example `rewrite(self, graph, mul, sigmoid, x)`.
+        """Returns the replacement of the last op; a typical signature is `rewrite(self, graph, mul, sigmoid, x)`.
 
         Args:
           graph: Graph to change.
@@ -163,7 +163,7 @@ def _check_made(cls: type, check: Callable[[], object]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Replacer:
-    """Replaces ops of a graph for the transformation `name`, which error messages mention."""
+    """Replaces ops of a graph for the transformation `name`; error messages contain this name."""
 
     graph: Graph
     name: str
@@ -314,7 +314,7 @@ class Replacer:
 
 
 def remove_unread(graph: Graph, nodes: Sequence[Node]) -> None:
-    """Removes those of the given ops that have no readers, except readers that are removed too."""
+    """Removes the given ops that have no readers; readers that are removed too do not count."""
     waiting = [node for node in nodes if node.is_alive]
     while waiting:
         left = []

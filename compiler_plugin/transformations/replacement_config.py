@@ -65,13 +65,13 @@ class ReplacementDescription:
       match_kind: How to find the sub-graphs.
       scopes: For matches by scope, regular expressions for the leading part of node names, up to a `/`.
       start_points, end_points: For matches by points, the names of the first and the last nodes.
-      inputs: For each input of the sub-graph, the ports inside that read the input. If the list is empty, all
-        tensors from outside are inputs.
+      inputs: For each input of the sub-graph, the ports inside the sub-graph that read the input. If the list is
+        empty, all tensors from outside are inputs.
       outputs: Ports inside the sub-graph that are its outputs, in order. If the list is empty, all ports that
         outside ops read are outputs.
       includes_start_points, includes_end_points: Whether the sub-graph contains its start points or end points.
       custom_attributes: Attributes for the transformation or the op, as JSON values.
-      op: Name of the op that replaces the sub-graphs if no transformation has the id; "" if there is none.
+      op: Name of the op that replaces the sub-graphs if no transformation has the id; "" if there is no such op.
       where: File and JSON element that contain the description, for messages.
     """
 

@@ -1,7 +1,7 @@
 """Runs all transformations on a model, phase by phase.
 
 The phases are front, inference, middle, back and emission. Each transformation runs on all subgraphs before the
-next begins. Parts of the model that no transformation edits do not change. An error in a transformation, also in
+next begins. Parts of the model that no transformation edits do not change. An error in a transformation, even in
 user code, names the transformation, the line of its file, and the transformations that ran before.
 """
 
@@ -144,11 +144,11 @@ class Transformations:
         """Runs the back phase on the partitions of a vendor, after their layout has changed.
 
         Args:
-          models: A model for each partition, which contains nothing else.
+          models: A model for each partition; each model contains only its partition.
           layout: Layout of the partitions.
 
         Raises:
-          LiteRtError: Same as `run`.
+          LiteRtError: Any error of `run`.
         """
         if not any(item.phase is Phase.BACK for item in self.planned):
             return

@@ -25,7 +25,7 @@ CLAMPS = {
 
 
 _MOST_PRODUCTS, _MOST_STEPS = 4, 8
-"""Limits for the number of ops that are followed in a chain: products, and ops of any kind.
+"""Largest numbers of products, and of ops of any kind, that are followed in a chain.
 
 Converters write shorter chains; the limits bound the search in chains of thousands of ops.
 """
@@ -40,7 +40,7 @@ class Affine:
     offset: float = 0.0
 
     def of(self, inner: Affine) -> Affine:
-        """Returns this function applied to `inner`, which computes the port."""
+        """Returns this function with `inner` in place of its port; `inner` must be the function for that port."""
         return Affine(inner.port, self.scale * inner.scale, self.scale * inner.offset + self.offset)
 
 
@@ -66,7 +66,7 @@ def find_number(port: OutPort | None) -> float | None:
 
 
 def find_affine(port: OutPort, ignore_activation: bool = False) -> list[Affine]:
-    """Returns a float32 port as affine functions: first of itself, then of each earlier port in its chain of ops.
+    """Returns a float32 port as affine functions of the port itself, and then of each earlier port in its chain.
 
     If `ignore_activation` is true, the fused activation of the last op is ignored.
     """
@@ -85,7 +85,7 @@ def find_scaled(port: OutPort) -> list[Affine]:
 
 
 def in_terms_of(chain: Sequence[Affine], other: OutPort) -> Affine | None:
-    """Returns a chain as an affine function of the port `other`; None if their chains have no common port."""
+    """Returns a chain as an affine function of `other`; None if it shares no port with the chain of `other`."""
     bases = {base.port: base for base in find_affine(other)}
     for one in chain:
         base = bases.get(one.port)

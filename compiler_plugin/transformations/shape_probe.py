@@ -109,7 +109,7 @@ class ShapeProbe:
             step = max(_FIRST_STEP, 2 * done)
 
     def find_values(self, tensors: Iterable[Tensor]) -> None:
-        """Computes the tensors that depend only on constants, in one run of stock LiteRT."""
+        """Computes those of the tensors that depend only on constants, in one run of stock LiteRT."""
         wanted = [tensor for tensor in tensors if tensor not in self._values]
         needed: dict[Op, None] = {}
         for tensor in wanted:
@@ -278,7 +278,7 @@ def _all(tried: int) -> Sizes:
 
 
 _TRIED: Sequence[Sizes] = (_by_index, _all(32), _all(2), _all(96), _all(256), _all(224), _all(299))
-"""Trial sizes, in order, until two are accepted without errors; many networks accept only multiples of 32."""
+"""Trial sizes, which are tried in this order until two cause no errors; many networks need multiples of 32."""
 
 
 def make_probes(make: Callable[[Sizes], ShapeProbe], ops: Sequence[Op]) -> list[ShapeProbe]:
@@ -299,14 +299,14 @@ def has_unknown(tensor: Tensor) -> bool:
 
 
 def may_shape(tensor: Tensor) -> bool:
-    """Returns whether another op's shape may depend on the value of this tensor."""
+    """Returns whether the shape of an op's output may depend on the value of this tensor."""
     return tensor.element_type in SHAPE_TYPES and is_small(
         tensor.shape, tensor.element_type, _SHAPE_BYTES
     )
 
 
 def combine(tensor: Tensor, found: Sequence[Shape | None]) -> tuple[Shape, Shape] | None:
-    """Combines a tensor's shapes in all probes into its shape and its signature, with -1 for unknown dimensions.
+    """Combines a tensor's shapes in all probes into its shape, and its signature with -1 for unknown dimensions.
 
     The first probe has the interpreter's initial sizes. None means that the shape is not known.
     """

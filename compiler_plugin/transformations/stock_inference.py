@@ -1,7 +1,7 @@
 """Shapes and values of builtin ops, computed by the kernels of stock LiteRT.
 
-To find shapes, the interpreter allocates tensors for a group of ops, and their shapes are read back. To find
-values, the interpreter runs ops whose inputs are all known. For both, a small model of the group
+To find shapes, the interpreter allocates tensors for a group of ops, and the shapes of these tensors are read. To
+find values, the interpreter runs ops whose inputs are all known. For both, a small model of the group
 (`stock_region.py`) is loaded in this process, without delegates. A model that crashes stock LiteRT at load time
 therefore also crashes this process.
 """
@@ -63,7 +63,7 @@ class Prepared:
     """Result of shape inference by stock LiteRT for a group of ops.
 
     Attributes:
-      shapes: Shapes of the outputs of all ops up to the op where inference stopped.
+      shapes: Shapes of the outputs of all ops before the op where inference stopped.
       stopped: Position of the op where inference stopped; None if all shapes are known.
       reason: Error text of stock LiteRT for the op at `stopped`; "" if the op's shapes are known only at run time.
     """

@@ -1,7 +1,8 @@
-"""Copies a group of ops, called region, into a small model for the interpreter of stock LiteRT.
+"""Copies a group of ops, called a region, into a small model for the interpreter of stock LiteRT.
 
 The small model also contains what the ops need: the shapes of inputs, and the data of small constants. The data of
-large constants are not copied; these constants refer to a hole in the file after the model, which uses no memory.
+large constants are not copied. Instead, these constants refer to a hole in the file after the model, and the hole
+uses no memory.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ Shape: TypeAlias = tuple[int, ...]
 _NOT_INFERRED: Shape = (104729, 0, 7919, 0, 1299709, 0, 15485863, 0, 7927)
 
 _KEEPS_KNOWN_SHAPE = "SLICE"
-"""An op whose kernel keeps the output shape in the file, unless the shape has unknown dimensions."""
+"""An op whose kernel keeps the output shape that the file has, unless the shape has unknown dimensions."""
 
 _KEEPS_SHAPE = "VAR_HANDLE"
-"""An op whose kernel always keeps the output shape in the file."""
+"""An op whose kernel always keeps the output shape that the file has."""
 
 _KEEPS_RANK = "STABLEHLO_GATHER"
-"""An op whose kernel keeps the rank of the output in the file."""
+"""An op whose kernel keeps the output rank that the file has."""
 
 _ALIGNMENT = 64
 _SMALL_INTEGERS = 1 << 20  # in bytes, for types of shapes, axes and indices
@@ -48,7 +49,7 @@ _INTEGERS = frozenset({
 
 
 class StockRegion:
-    """The small model of a region, with the index in the small model for each tensor of the region.
+    """The small model of a region, and the index of each of the region's tensors in the small model.
 
     Attributes:
       index: Index in the small model for each tensor of the region.

@@ -28,10 +28,10 @@ class SubgraphMatch:
       nodes: Ops of the sub-graph, in execution order.
       scope: Common leading part of the ops' names; "" for a match by points.
       instance: Regular expression in the description that matched the scope; "" for a match by points.
-      inputs: Ports outside the sub-graph that the sub-graph reads, in the order of the description, or else in
-        execution order.
-      outputs: Ports inside the sub-graph that outside ops read, in the order of the description, or else in
-        execution order.
+      inputs: Ports outside the sub-graph that the sub-graph reads. They are in the order of the description; if
+        the description does not list them, in execution order.
+      outputs: Ports inside the sub-graph that outside ops read. They are in the order of the description; if the
+        description does not list them, in execution order.
     """
 
     def __init__(
@@ -47,7 +47,8 @@ class SubgraphMatch:
         """Finds inputs and outputs; only `matching_instances` creates matches.
 
         If the description lists no inputs, the ports in `first_inputs` that the sub-graph reads become its first
-        inputs. If the description lists no outputs, only ports in `outputs` may be outputs; None allows all ports.
+        inputs. If the description lists no outputs, only ports in the argument `outputs` can become outputs; None
+        allows all ports.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the inputs and outputs in the description do not fit the graph.
@@ -116,7 +117,7 @@ class SubgraphMatch:
         return self.outputs[port].node, self.outputs[port].index
 
     def node_by_pattern(self, pattern: str) -> Node | None:
-        """Returns the op whose name after the scope begins with a match of `pattern`; None if no op matches.
+        """Returns the op whose name, after the scope, begins with a match of `pattern`; None if no op matches.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if several ops match, unless exactly one of them matches with its whole
@@ -229,7 +230,7 @@ class SubgraphMatch:
 
 
 def name_paths(name: str) -> Iterator[str]:
-    """Returns the parts of a node's name without `:0`; a converter that merges ops joins their names by `;`."""
+    """Returns the op names that a converter has joined by `;` into a node's name, without their `:0`."""
     for part in name.split(";"):
         yield _OUTPUT_NUMBER.sub("", part)
 

@@ -1,10 +1,10 @@
 """Reads the options of an exported plugin from environment variables and from the host's opaque options.
 
-`LITERT_NPU_CUSTOM_OP_INFO=op,path;op,path` gives the assets in the format of `--npu_custom_op_info`.
+`LITERT_NPU_CUSTOM_OP_INFO=op,path;op,path` names the assets; each entry has the format of `--npu_custom_op_info`.
 `LITERT_NPU_OPTIONS=reference_ops=all;check_kernels=false` sets flags of `apply_plugin`: the flags in `FLAGS`, and
-the vendor's own flags, whose names begin with the manufacturer's name. A plugin ignores the flags of
-other vendors, because one process may contain several exported plugins. A flag name that looks like a misspelled
-known name is an error.
+the vendor's own flags, whose names begin with the manufacturer's name. A plugin ignores the flags of other
+vendors, because one process may contain several exported plugins. A flag name is an error if it is probably a
+misspelling of a known name.
 
 A host may also pass flags in its opaque options, as a C string with the identifier `litert_npu` and one flag on
 each line. This project's host does so. Flags from the host override flags from the environment.
@@ -39,7 +39,7 @@ FLAGS = tuple(_OPTIONS)
 """Flags of `apply_plugin` that are passed to plugins; all other flags are for the host only."""
 
 _NEAR = 0.75
-"""Two names that are at least this similar, by difflib's measure, count as spellings of the same name."""
+"""If difflib's measure of the similarity of two names is at least this, they are spellings of the same name."""
 
 _logger = logging.getLogger(__name__)
 
@@ -77,14 +77,15 @@ def read_options(
 
 
 def environment_parts(variable: str) -> Sequence[str]:
-    """Returns the entries of an environment variable, separated by `;`; empty if the variable is not set."""
+    """Returns the entries of an environment variable, which `;` separates; empty if the variable is not set."""
     return [part.strip() for part in os.environ.get(variable, "").split(";") if part.strip()]
 
 
 def write_flags(options: CompilerOptions) -> bytes:
     """Returns the payload `litert_npu`: all flags that differ from their defaults, except vendors' own flags.
 
-    The payload contains neither assets, which the host passes separately, nor options that are only for the host.
+    Assets are not in the payload, because the host passes them separately. Options that are only for the host are
+    not in the payload either.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, if a value contains a line break.

@@ -1,9 +1,9 @@
 """Reads a model through a host's compiler context, and builds the graph that Python plugins work with.
 
 The compiler context does not return the names of subgraphs, the versions of ops, sparsity, and some options
-(`option_slots.hidden_options`). It skips omitted optional inputs, so that the indices of later inputs change.
-`why_unclear` finds ops for which missing information matters. Constants are views of the host's memory; the views
-and the host's handles are valid only during the host's call.
+(`option_slots.hidden_options`). It also skips optional inputs that are absent; later inputs therefore have lower
+indices than in the model. `why_unclear` finds the ops that cannot be understood without the missing information.
+Constants are views of the host's memory; the views and the host's handles are valid only during the host's call.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _QUANTIZATION = {
     QuantizationKind.PER_CHANNEL: ("get_per_channel_quantization", "LiteRtQuantizationPerChannel"),
     QuantizationKind.BLOCK_WISE: ("get_block_wise_quantization", "LiteRtQuantizationBlockWise"),
 }
-"""For each kind of quantization, the getter that returns the quantization, and the C type of its result."""
+"""For each kind of quantization, the getter, and the C type of the quantization that the getter returns."""
 
 
 _Buffers: TypeAlias = dict[tuple[int, int], Buffer]
-"""Buffers by address and size of their data in the host's memory."""
+"""Maps the address and size of data in the host's memory to the buffer with these data."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +70,7 @@ def read_subgraph(context: HostContext, subgraph: Any) -> StockSubgraph:
 
 
 def read_op(context: HostContext, op: Any) -> Op:
-    """Reads one `LiteRtOp`, with its tensors."""
+    """Reads one `LiteRtOp` and its tensors."""
     return _Reader(context, {}).read_op(op)
 
 

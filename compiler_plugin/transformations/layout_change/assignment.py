@@ -2,8 +2,8 @@
 
 Some ops must change; the others are free to change. A tensor that is written in one layout and read in the other
 is transposed once, for all readers in the other layout. The layouts of connected free ops are chosen together. If
-all neighbours of these ops have the same layout, the ops take that layout. Otherwise a minimum cut between the
-neighbours of each layout gives the optimal choice.
+all neighbours of these ops have the same layout, the ops take that layout. Otherwise a minimum cut gives the
+optimal choice; the cut separates the neighbours in one layout from those in the other.
 """
 
 from __future__ import annotations
@@ -251,7 +251,7 @@ class Network:
         self._left += (capacity, back)
 
     def cut(self, max_phases: int) -> list[bool] | None:
-        """Returns the nodes on the source side of a minimum cut: the cut with most nodes on this side.
+        """Returns the nodes on the source side of the minimum cut that has the most nodes on this side.
 
         Returns None if the maximum flow is not reached within the limit on phases. The time for a phase is roughly
         proportional to the number of edges.

@@ -1,7 +1,7 @@
 """Changes a whole subgraph from NHWC to NCHW or back, and prepares NCHW graphs for stock LiteRT.
 
-Rules list the possible layouts of each op. An assignment chooses one layout for each op. A rewriter permutes
-constants, changes options and adds a TRANSPOSE where two layouts meet.
+For each op, a rule determines the possible layouts. An assignment chooses one layout for each op. A rewriter
+permutes constants, changes options and adds a TRANSPOSE where two layouts meet.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Copies of tensors in other orders of dimensions, called forms, for ops that read another order than was written.
+"""Makes copies of tensors, called forms, for ops that read a tensor's dimensions in a different order.
 
 The home of a tensor is the form that its op writes. Each other form is created once, before its first reader: as a
 permuted constant, as the output of a copied op on permuted constants (DEQUANTIZE of a filter), as the output of a
@@ -62,7 +62,7 @@ class Forms:
         self._forms[tensor] = {layout: home}
 
     def read(self, tensor: Tensor, layout: Permutation | None, rank: int = 0) -> Tensor:
-        """Returns a tensor in an order of dimensions; with `rank`, its shape is first padded with leading ones."""
+        """Returns a tensor in an order of dimensions; if `rank` is given, first adds leading ones to its shape."""
         if rank and (layout is None or tensor not in self._settled):
             tensor = self._expanded(tensor, rank)
         forms = self._forms.setdefault(tensor, {None: tensor})

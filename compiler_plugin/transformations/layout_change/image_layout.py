@@ -3,10 +3,11 @@
 Images in TFLite are `[N, H, W, C]` or `[N, D, H, W, C]`. A graph in NCHW (`graph.layout`) has the same kinds of
 ops and tensors as in NHWC, with these differences:
 
-- Ops on images (`rules/images.py`: convolutions, poolings, RESIZE_*, DEPTH_TO_SPACE, ...) work channel-first:
-  images of rank 4 are `[N, C, H, W]`, and images of rank 5 are `[N, C, D, H, W]`. The options and biases of these
-  ops, the `[H, W]` of RESIZE_*, and the blocks and paddings of SPACE_TO_BATCH_ND do not change. The input
-  `output_shape` of TRANSPOSE_CONV has the order of dimensions of the output image.
+- Ops on images work channel-first. That is, images of rank 4 are `[N, C, H, W]`, and images of rank 5 are
+  `[N, C, D, H, W]`. Such ops are convolutions, poolings, RESIZE_*, DEPTH_TO_SPACE, and all other ops in
+  `rules/images.py`. The options and biases of these ops, the `[H, W]` of RESIZE_*, and the blocks and paddings of
+  SPACE_TO_BATCH_ND do not change. In the `output_shape` of a TRANSPOSE_CONV, the dimensions have the same order as
+  in the image that the op writes.
 - The dimensions of a filter are output channels, input channels, then spatial dimensions: `[O, I, H, W]` of
   CONV_2D and TRANSPOSE_CONV, `[O, I, D, H, W]` of CONV_3D and CONV_3D_TRANSPOSE, and `[O, 1, H, W]` of
   DEPTHWISE_CONV_2D, a convolution in groups with one input channel each. The `quantized_dimension` of a filter
@@ -51,7 +52,7 @@ class LayoutChange:
         return None if forward is None else self.filter(forward)
 
     def filter(self, to_nchw: Permutation) -> Permutation:
-        """Returns the permutation of a filter, given its permutation `to_nchw` from TFLite's order to NCHW."""
+        """Returns a filter's permutation for this change; `to_nchw` permutes it from TFLite's order to NCHW."""
         return to_nchw if self.to == "NCHW" else inverse(to_nchw)
 
 

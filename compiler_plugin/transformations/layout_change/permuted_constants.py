@@ -23,7 +23,7 @@ _RUNS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "V16"}
 
 
 def permute_type(tensor: Tensor, permutation: Permutation) -> None:
-    """Permutes the shape and quantization of a tensor, not its data; UNSUPPORTED, if quantized by blocks."""
+    """Permutes a tensor's shape and quantization, not its data; raises UNSUPPORTED if quantized by blocks."""
     signature = tensor.shape_signature
     is_known = signature is None or len(signature) != len(tensor.shape)
     _permute_quantization(tensor, permutation)

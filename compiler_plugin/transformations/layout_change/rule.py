@@ -1,8 +1,8 @@
 """Rules for changes of layout: which inputs and outputs of an op can be permuted, and what else the op needs.
 
 A rule looks at one op at a time and changes nothing. The rule returns an `OpPlan`, or None if the op's tensors
-must keep the order of dimensions in the file. For a custom op, the `layout` of the user's op class replaces the
-rule. The module `assignment` then chooses plans, and the module `change` applies the chosen plans.
+must keep the order of dimensions that they have in the file. For a custom op, the `layout` of the user's op class
+replaces the rule. The module `assignment` then chooses plans, and the module `change` applies the chosen plans.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CustomLayout: TypeAlias = Literal["any", "image"]
 """Layouts that a custom op supports.
 
 `any`: all tensors of rank 4 and 5 may be in NHWC, or all in NCHW. `image`: tensors of rank 4 and 5 are images in
-the layout of the graph, except that constants, such as filters, stay as in the file.
+the layout of the graph, except that constants, such as filters, keep the layout that they have in the file.
 """
 
 
@@ -39,7 +39,7 @@ class Free(Enum):
 
 FREE = Free.FREE
 PortLayout: TypeAlias = Permutation | Free | None
-"""What a change of layout does to a port: a permutation; None for no change; FREE for the cheaper choice."""
+"""How a change of layout permutes a port; None if it does not; FREE if the cheaper choice is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class LayoutRule(Protocol):
         ...
 
     def plan(self, op: Op, change: LayoutChange) -> OpPlan | None:
-        """Returns how the op can work in the other layout; None if its tensors must stay as in the file."""
+        """Returns how the op can work in the other layout; None if its tensors must keep the file's layout."""
         ...
 
 
@@ -116,7 +116,7 @@ def find_numbers(tensor: Tensor | None) -> list[int] | None:
 
 
 def find_axes(tensor: Tensor | None, rank: int) -> list[int] | None:
-    """Returns the axes in a constant, counted from the front; None for an invalid axis or no constant."""
+    """Returns a constant's axes, counted from the front; None if an axis is invalid or there is no constant."""
     return normal_axes(find_numbers(tensor), rank)
 
 

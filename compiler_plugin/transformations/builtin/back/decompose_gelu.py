@@ -25,8 +25,8 @@ class DecomposeGelu(OpReplacement):
     def replace_op(self, graph: Graph, node: Node) -> Node | None:
         """Returns the last MUL of the decomposition.
 
-        Quantized GELU ops are not decomposed: their kernel looks results up in a table of 256 values, which
-        smaller ops cannot express.
+        Quantized GELU ops are not decomposed, because their kernel looks up results in a table of 256 values, and
+        smaller ops cannot give exactly these results.
         """
         x = node.in_port(0).get_source()
         if x is None or x.get_data_type() is not ElementType.FLOAT32:

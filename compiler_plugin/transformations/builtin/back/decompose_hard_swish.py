@@ -17,7 +17,8 @@ class DecomposeHardSwish(OpReplacement):
     def replace_op(self, graph: Graph, node: Node) -> Node | None:
         """Returns the last MUL of the decomposition.
 
-        Quantized HARD_SWISH ops are not decomposed: they round once, but each op of the decomposition would round.
+        Quantized HARD_SWISH ops are not decomposed, because they round once, whereas each op of the decomposition
+        would round.
         """
         x = node.in_port(0).get_source()
         if x is None or x.get_data_type() is not ElementType.FLOAT32:

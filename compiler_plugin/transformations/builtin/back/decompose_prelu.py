@@ -17,7 +17,8 @@ class DecomposePrelu(OpReplacement):
     def replace_op(self, graph: Graph, node: Node) -> Node | None:
         """Returns the ADD of the decomposition.
 
-        Quantized PRELU ops are not decomposed: they round once, but each op of the decomposition would round.
+        Quantized PRELU ops are not decomposed, because they round once, whereas each op of the decomposition would
+        round.
         """
         if len(node.in_ports()) != 2:
             return None

@@ -1,4 +1,4 @@
-"""Splits a FULLY_CONNECTED with large weights by rows into smaller FULLY_CONNECTED ops and a CONCATENATION."""
+"""Replaces a FULLY_CONNECTED that has large weights by smaller FULLY_CONNECTED ops and a CONCATENATION."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from litert.model.blob import Blob
 
 
 class SplitFullyConnected(OpReplacement):
-    """Splits the rows of FULLY_CONNECTED weights over 1 MiB into several ops, for NPUs with a small memory.
+    """Splits a FULLY_CONNECTED with over 1 MiB of weights into several ops, for NPUs with a small memory.
+
+    Each of these ops has some of the rows of the weights.
 
     Attributes:
       max_bytes: Largest size of the weights of each smaller op, in bytes.

@@ -1,4 +1,4 @@
-"""Folds a product or sum with a constant into the weights and bias of the linear op before it."""
+"""Folds a product or sum with a constant into the weights and bias of the preceding linear op."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from litert.model.tensor_data import Array
 
 
 class FoldBatchNorm(PatternReplacement):
-    """Folds MUL, DIV, ADD or SUB with per-channel constants into the convolution or FULLY_CONNECTED before it."""
+    """Folds MUL, DIV, ADD or SUB with per-channel constants into the preceding convolution or FULLY_CONNECTED."""
 
     pattern = Match(
         ("ADD", "DIV", "MUL", "SUB"),
@@ -31,7 +31,7 @@ class FoldBatchNorm(PatternReplacement):
     )
 
     def run_before(self) -> tuple[str, ...]:
-        """Runs before activations are fused: an activation after the folded op can then fuse too."""
+        """Runs before activations are fused, so that an activation after the folded op can also be fused."""
         return ("fuse_activation",)
 
     def rewrite(

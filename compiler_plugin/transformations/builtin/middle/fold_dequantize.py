@@ -10,10 +10,10 @@ from compiler_plugin.transformations.transformation import Transformation
 class FoldDequantize(Transformation):
     """Replaces the DEQUANTIZE of a constant by a float32 constant, within `--fold_limit`.
 
-    The dequantized constants are float16 weights, and integers with scales. If a partition boundary separates a
-    DEQUANTIZE from the op that reads it, the op's weights are not constant, and XNNPACK refuses the whole part of
-    the model that contains the op. If the limit does not allow all constants, inputs of custom ops are folded
-    first, because partition boundaries are likely at custom ops.
+    The input of such a DEQUANTIZE contains float16 weights, or integers with scales. If a partition boundary
+    separates a DEQUANTIZE from the op that reads it, the op's weights are not constant, and XNNPACK refuses the
+    whole part of the model that contains the op. If the limit does not allow folding all constants, inputs of
+    custom ops are folded first, because partition boundaries are likely at custom ops.
     """
 
     def find_and_replace_pattern(self, graph: Graph) -> int:

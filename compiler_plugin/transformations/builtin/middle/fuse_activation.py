@@ -24,7 +24,7 @@ class FuseActivation(PatternReplacement):
     )
 
     def rewrite(self, graph: Graph, host: Node, activation: Node) -> Node | None:
-        """Returns the op before the activation, with the activation fused.
+        """Fuses the activation with the op before it, and returns that op.
 
         If the outputs of the op and of the activation have different scales, both ops stay, because fusion would
         skip a rounding step and change results.

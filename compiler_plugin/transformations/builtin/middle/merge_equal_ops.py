@@ -11,7 +11,7 @@ from compiler_plugin.transformations.transformation import Transformation
 from litert.model.graph import Tensor
 
 _COMPARED_BYTES = 64
-"""Largest size of constants that are compared by value; larger constants are equal only if they share a buffer."""
+"""Largest size of constants that are compared by value; larger ones count as equal only if they share a buffer."""
 
 
 class MergeEqualOps(Transformation):

@@ -11,7 +11,10 @@ from compiler_plugin.transformations.scalar_chains import find_operands
 
 
 class RemoveNoOps(OpReplacement):
-    """Removes reshapes, transposes, casts, pads, slices and sums that change nothing; merges pairs of them."""
+    """Removes reshapes, transposes, casts, pads, slices and sums that change nothing.
+
+    Two consecutive reshapes, or two consecutive transposes, are merged into one op.
+    """
 
     op = (
         "ADD", "CAST", "CONCATENATION", "DIV", "EXPAND_DIMS", "MUL", "PAD", "PADV2", "QUANTIZE",
@@ -27,7 +30,7 @@ class RemoveNoOps(OpReplacement):
         return ["fold_batch_norm", "fuse_activation", "fuse_hard_swish", "fuse_pad", "fuse_swish"]
 
     def replace_op(self, graph: Graph, node: Node) -> Node | OutPort | None:
-        """Returns an earlier tensor with the same data; or the op, if it now also replaces the op before it."""
+        """Returns an earlier tensor with the same data; or the op, if it now also does the preceding op's work."""
         if not node.in_ports():
             return None
         find = _FINDERS.get(node.op, _find_reshaped)
@@ -122,10 +125,10 @@ _FINDERS: Mapping[str, Callable[[Node], OutPort | None]] = {
     "SUB": _find_neutral,
     "TRANSPOSE": _find_transposed,
 }
-"""Functions that return the tensor to read in place of an op's result, by op; the default is `_find_reshaped`."""
+"""For each op, the function that returns the tensor to read in place of its result; default: `_find_reshaped`."""
 
 _KEEPING = ("ADD", "CAST", "CONCATENATION", "DIV", "MUL", "QUANTIZE", "SUB", "TRANSPOSE")
-"""Ops that, as no-ops, also keep dimensions that are known only at run time."""
+"""Ops that, if they are no-ops, also keep dimensions that are known only at run time."""
 
 _RESHAPES = ("EXPAND_DIMS", "RESHAPE", "SQUEEZE")
 """Ops that change only the shape, and not the order of elements."""

@@ -1,7 +1,7 @@
 """Rules for ops that work along axes: the axes, in options or in a constant input, are renumbered.
 
 If an op removes or adds an axis, the other axes must have the same order in both layouts. An axis that is computed
-at run time cannot be renumbered: the op then does not change its layout.
+at run time cannot be renumbered; an op with such an axis therefore keeps its layout.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class AlongAxes:
     """Rule for ops along axes: all inputs and outputs are permuted, and the axes are renumbered.
 
     Attributes:
-      axes: Names of the options that are axes, or the index of the constant input with axes.
+      axes: Names of the options that are axes, or the index of the constant input that contains the axes.
       counted_in: Whether axis numbers count dimensions of the inputs or of the outputs.
       gone: Function that returns the axes that the op removes or adds; None if the op cannot change its layout.
       data: Index of the data input; None if all inputs are data.
@@ -96,7 +96,7 @@ class AlongAxes:
 
 @dataclass(frozen=True)
 class Squeeze:
-    """Rule for SQUEEZE, which removes given dimensions of size 1, or all."""
+    """Rule for SQUEEZE, which removes the given dimensions of size 1, or all dimensions of size 1."""
 
     ops: Sequence[str]
 

@@ -1,7 +1,8 @@
-"""Rules for elementwise ops: they work in any layout if all their tensors have the same layout.
+"""Rules for elementwise ops, which work in any layout if all their tensors have the same layout.
 
-The shapes of operands of lower rank are aligned at the last dimension for broadcasting: the rule pads these shapes
-with leading ones and then permutes them (`[C]` becomes `[C, 1, 1]`). Operands with one element do not change.
+For broadcasting, TFLite aligns the shapes of operands of lower rank at the last dimension. The rule therefore pads
+these shapes with leading ones and then permutes them; for example, `[C]` becomes `[C, 1, 1]`. Operands with one
+element do not change.
 """
 
 from __future__ import annotations

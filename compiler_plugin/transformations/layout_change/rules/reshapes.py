@@ -1,8 +1,9 @@
 """Rules for ops that read or change shapes: TRANSPOSE, RESHAPE, SHAPE, RANK.
 
-A TRANSPOSE can read and write any layout if its permutation changes. A RESHAPE can read and write any layout if
+A TRANSPOSE can read and write any layout if its permutation is adapted. A RESHAPE can read and write any layout if
 the data in memory are the same in both layouts, as for the shape `[1, 1, 1, C]`. A TRANSPOSE or RESHAPE that then
-has no effect is removed. After the SHAPE of a permuted tensor, a GATHER restores the old order of the sizes.
+has no effect is removed. After a SHAPE op that reads a permuted tensor, a GATHER op restores the old order of the
+sizes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules for ops with one or two numbers for each dimension; a GATHER permutes computed numbers."""
+"""Rules for ops with one or two numbers for each dimension; if an op computes them, a GATHER permutes them."""
 
 from __future__ import annotations
 
