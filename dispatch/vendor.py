@@ -30,7 +30,7 @@ class Vendor:
         self.dispatch = dispatch
 
     def call(self, function: str, *args: Any, detail: str = "") -> Any:
-        """Calls a function of the table or of its asynchronous part; messages show `detail` after its name.
+        """Calls a function of the table or of its asynchronous part; messages show `detail` after the name.
 
         Raises:
           LiteRtError: The vendor's LiteRtError, with its status; any other exception becomes RUNTIME_FAILURE.
@@ -50,7 +50,7 @@ class Vendor:
                 raise
 
     def bind(self, function: str, *first: Any, detail: str = "") -> Callable[..., Any]:
-        """Returns a function that calls the table's function; its first arguments are fixed, which saves time."""
+        """Returns a function that calls the table's function with fixed first arguments; this saves time."""
         target = getattr(self.dispatch, function)
 
         def call(*args: Any) -> Any:

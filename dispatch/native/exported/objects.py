@@ -34,7 +34,7 @@ class ExportedDevice:
 
 @dataclass(slots=True, eq=False)
 class ExportedRegistration:
-    """A registered tensor buffer of the host, the vendor's handle for it, and the tensors to which it is attached."""
+    """A registered tensor buffer of the host, the vendor's handle for it, and the tensors that it is bound to."""
 
     device: ExportedDevice
     buffer: TensorBuffer
