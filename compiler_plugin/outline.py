@@ -187,7 +187,7 @@ def _dispatch_code(model: Model) -> OperatorCode:
 def add_shape_outputs(
     model: Model, subgraph: Subgraph, call: Op, function_name: str, outputs: Sequence[int]
 ) -> list[ShapeOutput]:
-    """Appends an int32 output of shape `[rank]` to an NPU call for each of the chosen outputs.
+    """For each chosen output of an NPU call, appends an int32 output of shape `[rank]` to the call.
 
     Args:
       model: Model that contains the call.

@@ -70,7 +70,7 @@ class FastGetters:
         return cls(functions, data)
 
     def show(self, slot: str, table: Any) -> None:
-        """Sets the table of a getter; the caller keeps the table alive."""
+        """Sets the table of a getter; the caller must keep the table alive."""
         with _publishing:
             self._data[_SLOTS[slot] // 8] = int(ffi.cast("uintptr_t", table))
 

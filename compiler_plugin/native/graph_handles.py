@@ -77,7 +77,7 @@ class GraphHandles:
         return self.memory(first, what, lambda: make(first, objects))
 
     def memory(self, owner: object, what: str, make: Callable[[], Any]) -> Any:
-        """Returns a value stored for an object, such as C memory; `make` creates the value on the first call."""
+        """Returns a value, such as C memory, that is stored for an object; `make` creates it on the first call."""
         key = (owner, what)
         found = self._memory.get(key)
         if found is None:

@@ -63,7 +63,7 @@ class EdgePattern:
         return [name for name in names if isinstance(name, str)]
 
     def find_matches(self, graph: Graph) -> Iterator[Found]:
-        """Yields at most one match for each choice of the pattern's last ops; the graph may change between matches."""
+        """Yields at most one match for each choice of the last ops; the graph may change between matches."""
         if not set(self.ops) <= {*graph.op_names, *ENDS}:
             return
         roots = self._make_patterns(graph)

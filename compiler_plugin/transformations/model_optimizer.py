@@ -9,8 +9,8 @@
             return [Mul(graph, {"name": node.name + "/mul"}).create_node([node.in_node(0)] * 2).id]
 
 The module also has classes for TFLite's operators: `Mul` for MUL, `Conv2d` for CONV_2D. For new extensions, the
-classes of `compiler_plugin.transformations` need less code: patterns are checked when the extension is loaded, and
-the result of `rewrite` takes over names and readers of the replaced ops.
+classes of `compiler_plugin.transformations` need less code, because patterns are checked when the extension is
+loaded, and the result of `rewrite` takes over names and readers of the replaced ops.
 
 As in the Model Optimizer, a transformation first finds all its matches and then changes each match once, and
 functions may return ids instead of nodes. Matched nodes without readers are removed.

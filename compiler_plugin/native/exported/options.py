@@ -6,8 +6,9 @@ the vendor's own flags, whose names begin with the manufacturer's name. A plugin
 vendors, because one process may contain several exported plugins. A flag name is an error if it is probably a
 misspelling of a known name.
 
-A host may also pass flags in its opaque options, as a C string with the identifier `litert_npu` and one flag on
-each line. This project's host does so. Flags from the host override flags from the environment.
+A host may also pass flags in its opaque options, as a C string that has one flag on each line; the identifier of
+these options is `litert_npu`. This project's host does so. Flags from the host override flags from the
+environment.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rules for ops on images, which TFLite defines only for NHWC.
 
 No option of an image op says which dimension is H, W or C, so the op and its filter must have the layout of the
-graph: in an NCHW graph, the op works channel-first.
+graph. In an NCHW graph, the op therefore works channel-first.
 """
 
 from __future__ import annotations
