@@ -1,4 +1,4 @@
-"""The runtime, which loads and runs models, compiled for an NPU or not.
+"""The runtime, which loads and runs models, including models that are compiled for an NPU.
 
 Each public name of the package is imported at its first use, so that a program loads only the modules that it
 uses.

@@ -1,8 +1,8 @@
 """Writes small shared libraries, function by function, because users may have no C compiler.
 
 A library is an ELF file with two segments. The first segment is readable and executable, and contains headers,
-tables and code. The second segment is writable, and contains data and the dynamic section. Code addresses the data
-relative to itself, so that the library works at any load address.
+tables and code. The second segment is writable, and contains data and the dynamic section. The code finds the data
+by offsets from the code, so that the library works at any load address.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 DATA = 0x10000
-"""Offset of the data from the start of the library, in bytes: the largest page size of aarch64."""
+"""Offset of the data from the start of the library, in bytes. It is the largest page size of aarch64."""
 
 CODE = 0x800
-"""Offset of the first function, which follows all tables, in bytes."""
+"""Offset of the first function in bytes; the first function follows all tables."""
 _HEADER_SIZE, _PROGRAM_HEADER_SIZE, _NUM_PROGRAM_HEADERS = 64, 56, 4
 _SYMBOL_SIZE = 24
 # Version of all symbols: references to other libraries never resolve to these

@@ -40,8 +40,8 @@ class Rule:
       name: Unique name of the rule, such as `invoke.written`.
       text: Text of the rule.
       function: Name of the function that the rule belongs to, such as `invoke` or `LiteRtDispatchGetApi`.
-      header: Name of the header that contains the rule; if no header contains the rule, the package with its
-        check.
+      header: Name of the header that contains the rule; if no header contains the rule, name of the package that
+        checks the rule.
       line: Line of the header in which the rule begins, counted from 1; 0 if no header contains the rule.
     """
 

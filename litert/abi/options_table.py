@@ -47,7 +47,7 @@ class HostEnvironmentOptions(NamedTuple):
 
 
 class OptionsTable:
-    """The options that C code has handles of, and the C functions that read these options.
+    """The options for which C code has handles, and the C functions that read these options.
 
     Memory that a function returns lives until the handle is dropped.
     """

@@ -1,8 +1,9 @@
 """Makes a shared library with the four functions of `compiler_options.h`, which plugins look up by name.
 
-The code of each function jumps to an address in the library's data, which this process sets to a callback. The
-library is loaded with RTLD_GLOBAL, so that `dlsym(RTLD_DEFAULT, ...)` and plugins that link the functions find
-them. Stock LiteRT's function `LiteRtGetOpaqueOptions@VERS_1.0` in the same process is a different symbol.
+The code of each function jumps to an address that it reads from the library's data. This process stores the
+address of a callback there. The library is loaded with RTLD_GLOBAL, so that `dlsym(RTLD_DEFAULT, ...)` and plugins
+that link the functions find them. Stock LiteRT's function `LiteRtGetOpaqueOptions@VERS_1.0` in the same process is
+a different symbol.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def fill(
 
 
 def slots_of(implementation: object, c_type: str) -> dict[str, Callable[..., Any]]:
-    """Returns the methods of an object whose names are names of slots in a C table type, by name."""
+    """Returns, by name, the methods of an object that have the names of slots in a C table type."""
     names = [name for name, _ in ffi.typeof(c_type).fields]
     return {name: getattr(implementation, name) for name in names if hasattr(implementation, name)}
 

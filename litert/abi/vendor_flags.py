@@ -1,9 +1,10 @@
 """Converts flags for vendors to the option payloads that plugins read.
 
 A payload is a C string of TOML under the vendor's name: `--intel_openvino_graph_backends=cpu` becomes the line
-`graph.-1.graph_backend = 0` of `intel_openvino`. A flag without the vendor's prefix is the key in the payload. For
-the vendors in LiteRT's `litert/tools/flags/vendors`, this module lists the flags whose key or value in the payload
-differs from the flag. The module lists all flags of Intel, because Intel's plugin does not report unknown flags.
+`graph.-1.graph_backend = 0` of `intel_openvino`. The key in the payload is the flag without the vendor's prefix.
+For the vendors in LiteRT's `litert/tools/flags/vendors`, this module lists the flags whose key or value in the
+payload differs from the flag. The module lists all flags of Intel, because Intel's plugin does not report unknown
+flags.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ FLAGS_OF_FIELDS = {
     "intel_openvino_graph_backend": "intel_openvino_graph_backends",
     "qualcomm_num_hvx_threads": "qualcomm_num_hvx_thread",
 }
-"""Names of flags for fields of stock LiteRT's option groups that have another name than the field."""
+"""Names of flags by the name of the field in stock LiteRT's option groups, if the two names differ."""
 
 _MODES = (
     "default", "sustained_high_performance", "burst", "high_performance", "power_saver",

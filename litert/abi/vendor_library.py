@@ -18,10 +18,10 @@ def open_library(path: str, flags: int, *, is_plugin: bool) -> Any:
 
     The library stays loaded, because its threads may run longer than the host uses it.
 
-    A compiler plugin or dispatch library may link the functions of `compiler_options.h`: many vendors build both
-    libraries from the same object files. A plugin may also look these functions up, so they must exist in the
-    process. A dispatch library that does not link these functions loads even if files in the temporary folder
-    cannot be executed.
+    A compiler plugin or dispatch library may link the functions of `compiler_options.h`, because many vendors
+    build both libraries from the same object files. A plugin may also look these functions up, so they must exist
+    in the process. A dispatch library that does not link these functions loads even if files in the temporary
+    folder cannot be executed.
 
     Raises:
       LiteRtError: DYNAMIC_LOADING, if the library does not load; INVALID_ARGUMENT, if the path is not a regular

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 _MOST_TRIALS = 24
-"""Maximum number of trials without things in the middle of the sequence, since a trial may take long."""
+"""Maximum number of trials in which things in the middle of the sequence are omitted; a trial may take long."""
 
 IsWrong = Callable[[Sequence[int]], bool]
 
@@ -13,8 +13,8 @@ IsWrong = Callable[[Sequence[int]], bool]
 def bisect(things: Sequence[int], is_wrong: IsWrong) -> tuple[Sequence[int], bool]:
     """Finds a small subset of things that fails like the full set.
 
-    First bisects for the shortest beginning of the sequence that fails, then for the shortest end of this
-    beginning that fails. Then tries to remove smaller and smaller parts in between.
+    First finds, by bisection, the shortest failing beginning of the sequence, then the shortest failing end of
+    this beginning. Then tries to remove parts in between; the parts become smaller and smaller.
 
     Args:
       things: The things, ordered so that things that fail together are close to each other.

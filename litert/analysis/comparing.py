@@ -1,8 +1,8 @@
 """Compares a model on the NPU with stock LiteRT's reference kernels, tensor by tensor and op by op.
 
 The model is compiled unchanged, and also with its intermediate tensors as additional outputs, so that any vendor
-returns these tensors. An op is to blame for the error that it adds: stock LiteRT's kernels compute each op from
-the inputs of the NPU's run.
+returns these tensors. An op is to blame only for the error that it adds itself, because stock LiteRT's kernels
+compute each op from the inputs that the op had in the NPU's run.
 """
 
 from __future__ import annotations
@@ -327,7 +327,7 @@ class _Comparing:
 
 
 def reference_hint(names: Iterable[str]) -> str:
-    """Returns the hint for ops that have no reference, given by name."""
+    """Returns the hint for the ops with these names, which have no reference."""
     flags = " ".join(
         f"--reference_function={name},file.py:function" for name in dict.fromkeys(names)
     )

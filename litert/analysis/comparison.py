@@ -28,7 +28,7 @@ class TensorErrors:
       unit: Unit of the op's own error: quantization `steps`, a fraction `of the magnitude` that the op adds up, or
         "" if results must be equal.
       is_within: Whether all errors of the tensor are within their limits.
-      problem: Any other fault of the tensor: elements that are not finite, a wrong shape, or values that differ
+      problem: A further fault of the tensor: elements that are not finite, a wrong shape, or values that differ
         from run to run.
     """
 
@@ -66,7 +66,7 @@ class SourceOp:
 
 @dataclass(frozen=True, slots=True)
 class Blamed:
-    """The first op, in execution order, with an own error beyond its limit.
+    """The first op, in execution order, whose own error is beyond its limit.
 
     Attributes:
       op: The op with the error; if several ops were checked together, the last of these ops.

@@ -1,4 +1,4 @@
-"""Finds the ops of models that an NPU can run, planned like in `apply_plugin`, but without writing a file."""
+"""Finds the ops of models that an NPU can run, by the same plan as `apply_plugin`, but writes no file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class ModelCoverage:
       num_transitions: Number of tensors that pass between CPU ops and NPU calls.
       transition_bytes: Total size of the tensors that pass between CPU ops and NPU calls, without tensors of
         unknown size.
-      num_unknown: Number of ops of unknown arithmetic or traffic, which are not counted in the numbers below.
+      num_unknown: Number of ops whose arithmetic or traffic is unknown; the numbers below do not include these
+        ops.
       macs, operations, bytes: Multiply-accumulates, other operations, and memory traffic of all ops.
       macs_share, arithmetic_share, bytes_share: The NPU's share of each cost, from 0 to 1; None if the total cost
         is 0. In `arithmetic_share`, each multiply-accumulate counts as two operations.
@@ -100,7 +101,7 @@ def find_coverage(
     *,
     compiles: bool = False,
 ) -> Coverage:
-    """Finds the ops of models that an NPU can run; an error with one model is stored in its `problem`.
+    """Finds the ops of models that an NPU can run; an error with a model is stored in the `problem` of this model.
 
     Args:
       paths: Paths of the models.

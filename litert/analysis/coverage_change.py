@@ -56,7 +56,7 @@ class EarlierReport:
 
 @dataclass(frozen=True, slots=True)
 class OpMove:
-    """An op that has moved to the CPU or to the NPU; for a composite, perhaps only some of its parts.
+    """An op that has moved to the CPU or to the NPU; of a composite, perhaps only some parts have moved.
 
     Attributes:
       subgraph, index, name, output: Place, name and output of the op, as in `OpCoverage`; for a composite, `name`
@@ -92,11 +92,11 @@ class ModelChange:
       path: Path of the model.
       problem: Reason why the model cannot be compared; "" if the model was compared.
       is_worse: Whether the model has become worse.
-      had_problem, has_problem: Whether the analysis of the model failed in the earlier report, and now; if it
-        failed in either, nothing is compared.
+      had_problem, has_problem: Whether the analysis of the model failed in the earlier report, and whether it
+        failed now; if one of the two failed, nothing is compared.
       num_calls_before, num_calls: Number of NPU calls in the earlier report, and now.
       left: Ops that are no longer on the NPU.
-      came: Ops that are newly on the NPU.
+      came: Ops that are on the NPU now, and were not on the NPU before.
       splits: Calls of the earlier report whose ops are now in several calls.
     """
 

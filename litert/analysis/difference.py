@@ -53,7 +53,10 @@ class Difference:
         return self.beside("on the CPU")
 
     def beside(self, reference: str) -> str:
-        """Describes the difference; `reference` describes where the expected value is: `in the golden array`."""
+        """Describes the difference.
+
+        `reference` says where the expected value is, for example `in the golden array`.
+        """
         return (
             f"element {self._place()} is {self.found:g}, and {self.expected:g} {reference}: "
             f"{amount_text(self.amount, self.unit)} away, where {self.limit:g} may "

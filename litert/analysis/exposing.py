@@ -1,4 +1,4 @@
-"""Divides intermediate tensors into batches that become outputs of a model together, limited by memory."""
+"""Divides intermediate tensors into batches that fit into memory when they become outputs of a model."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Findings:
     """The findings about all tensors, by the tensor's place in the source model.
 
     Attributes:
-      regions: The ops that were checked together to check a tensor, by the tensor's place.
+      regions: For each tensor, by its place, the ops that were checked together to check the tensor.
       not_compared: Reasons why tensors were not compared, by name.
       notes: Further notes about the comparison, in order.
     """
@@ -73,7 +73,7 @@ class Findings:
         self._samples: list[tuple[str, set[int]]] = []
 
     def begin_sample(self, number: int, origin: str) -> None:
-        """Sets the sample to which findings belong that are added from now on."""
+        """Sets the sample of all findings that are added from now on."""
         if number == len(self._samples):
             self._samples.append((origin, set()))
         self._current = self._samples[number][1]
@@ -114,7 +114,7 @@ class Findings:
                 )
 
     def add_fault(self, shown: ShownTensor, fault: Fault, text: str) -> None:
-        """Adds another fault of a tensor."""
+        """Adds a fault of a tensor."""
         self._fault(shown, fault, text)
 
     @property
@@ -161,7 +161,7 @@ class Findings:
         ]
 
     def first(self) -> str:
-        """Returns the name of the first tensor beyond its limit; "" for none."""
+        """Returns the name of the first tensor with an error beyond its limit; "" if there is none."""
         beyond = (found for found in self._in_order() if found.faults)
         return next((self._source.tensor(found.shown.place).name for found in beyond), "")
 
@@ -210,7 +210,7 @@ class Findings:
         ]
 
     def outliers(self) -> Iterator[str]:
-        """Finds ops with an own error that is within the limit, but far above the median error of all ops."""
+        """Finds ops whose own error is within the limit, but far above the median error of all ops."""
         known = [(found, found.local) for found in self._in_order() if found.local is not None]
         floats = [(found, local) for found, local in known if local.unit not in (STEPS, "")]
         usual = sorted(local.amount for _, local in floats if local.amount)

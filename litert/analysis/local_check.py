@@ -20,8 +20,8 @@ class LocalCheck:
 
     Attributes:
       reference: Computes the expected tensors.
-      regions: The ops that are checked together to check a tensor, by the tensor's place; the last op computes the
-        tensor.
+      regions: For each tensor, by its place, the ops that are checked together to check the tensor; the last op
+        computes it.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class LocalCheck:
     def check(
         self, inputs: Mapping[int, Array], actual: Mapping[int, Array]
     ) -> Iterator[tuple[int, Array, Difference | None]]:
-        """Yields each checked tensor's place, expected value and difference; None if the shapes differ."""
+        """Yields each checked tensor's place, expected value, and difference (None if the shapes differ)."""
         values = {**actual, **inputs}
         for place, expected in self.reference.run(values, actual).items():
             if not self.reference.is_computed(place):

@@ -19,9 +19,9 @@ _SIGNS: Mapping[str, Sequence[int]] = {
         _ALL,
     ),
 }  # fmt: skip
-"""Signs of the inputs that make all terms positive, for each op that adds or multiplies.
+"""For each op that adds or multiplies, the signs of its inputs that make all terms positive.
 
-Empty means that all signs are 1.
+An empty sequence means that all signs are 1.
 """
 
 
@@ -29,8 +29,8 @@ def remove_signs(subgraph: Subgraph) -> Sequence[int] | None:
     """Makes the op's constants positive where needed, and removes its fused activation.
 
     Returns:
-      The sign by which the magnitude of each subgraph input is multiplied. If the subgraph is not a single op that
-      adds floats, nothing is changed and the result is None.
+      For each input of the subgraph, the sign by which the input's magnitude is multiplied. If the subgraph is not
+      a single op that adds floats, nothing is changed and the result is None.
     """
     if len(subgraph.ops) != 1 or subgraph.ops[0].name not in _SIGNS:
         return None

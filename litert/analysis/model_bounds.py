@@ -1,4 +1,4 @@
-"""Assigns shape bounds to models: a bound is for each model that has a dynamic tensor with its name."""
+"""Assigns shape bounds to models: a model gets each bound that has the name of one of its dynamic tensors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ Bounds = Mapping[str, Sequence[int]]
 
 
 def choose_bounds(paths: Sequence[str], bounds: Bounds) -> list[Bounds]:
-    """Selects the shape bounds for each model. A single model gets all bounds, as in a compilation.
+    """Selects the shape bounds for each model.
+
+    If there is only one model, it gets all bounds, as in a compilation.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, if no model has a dynamic tensor with the name of a bound.

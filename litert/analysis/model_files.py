@@ -12,7 +12,9 @@ _SUFFIX = ".tflite"
 
 
 def find_models(paths: Sequence[str]) -> list[str]:
-    """Returns the given files and, sorted, all `*.tflite` files below the given folders. Each file is listed once.
+    """Returns the given files, and all `*.tflite` files below the given folders in sorted order.
+
+    Each file is listed once.
 
     Raises:
       LiteRtError: NOT_FOUND, if a path does not exist, or a folder contains no model.

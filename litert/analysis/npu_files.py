@@ -26,7 +26,7 @@ from litert.options import Options
 _MOST_REFUSED = 8
 """Number of tensors that the vendor may refuse before the search stops, if no tensor was accepted.
 
-Each try is a compilation.
+Each try compiles a model.
 """
 
 
@@ -59,9 +59,10 @@ class NpuFiles:
         load: Options,
         environment: EnvironmentOptions,
     ) -> None:
-        """Stores the options for compiling and loading, and the environment with the folders of dispatch tables.
+        """Stores the options for compiling and loading.
 
-        Errors refer to the source model at `model_path`.
+        The options of the environment name the folders to search for dispatch tables. Errors refer to the source
+        model at `model_path`.
         """
         self.folder, self._model_path = folder, model_path
         self._apply, self._load, self._environment = apply, load, environment
@@ -127,7 +128,7 @@ class NpuFiles:
         return NpuTrial(compiled, source, shown, self._load, self._environment)
 
     def in_user_s_words(self, text: str) -> str:
-        """Returns an error's text, in which the user's model replaces files in the temporary folder."""
+        """Returns an error's text, in which the path of the user's model replaces the paths of temporary files."""
         return _renamed(text, self.folder, self._model_path)
 
     def _new_path(self) -> str:

@@ -115,7 +115,7 @@ def list_ops(
 
 
 def describe_types(op: Op) -> str:
-    """Returns the element types of an op's data, without constant biases, shapes, axes and indices."""
+    """Returns the element types of an op's data; constant biases, shapes, axes and indices are ignored."""
     given = [tensor for tensor in op.inputs if tensor is not None]
     data = [t for t in given if not (t.is_constant and t.element_type in _INDICES)]
     inputs, outputs = _type_names(data or given), _type_names(op.outputs)

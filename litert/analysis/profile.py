@@ -12,7 +12,7 @@ REST = "rest"
 """Kind and name of rows for the remaining time."""
 
 _LEAST_S = 1e-9
-"""Minimum remaining time of a part, in seconds per model run, for which there is a row."""
+"""The remaining time of a part gets a row only if it is at least this long, in seconds per model run."""
 
 _KINDS = {SpanKind.CALL: "npu_call"}
 
@@ -28,7 +28,8 @@ class ProfileRow:
       ops: Ops in the file that the row stands for; several if their times cannot be separated.
       parent: Index of the row that contains this row; -1 if the row is a direct part of the run.
       mean_s: Mean time per model run, in seconds, summed over all times that the part ran in the model run.
-      median_s: Median time per model run, in seconds. Means add up, medians do not.
+      median_s: Median time per model run, in seconds. The means of parts add up to the mean of the whole, but the
+        medians do not.
       deviation_s: Standard deviation over single runs, in seconds.
         Median and deviation are None in rows for remaining time, if there are too many runs to keep the time of
         each run.
@@ -50,12 +51,13 @@ class ProfileRow:
 
 
 def profile_rows(collections: Sequence[RunMetrics]) -> list[ProfileRow]:
-    """Returns the rows for several collections of metrics of one model, taken together.
+    """Combines several collections of metrics of one model, and returns the rows for them.
 
     Returns:
       The rows, longest first; each row is followed by its parts. The times of rows without a parent add up to the
       time of the run, and the times of a row's parts add up to the row's time, including rows for remaining time.
-      Since clocks differ, the parts may take longer than the whole; the remaining time is then 0.
+      Since clocks differ, the times of the parts may add up to more than the time of the whole; the remaining time
+      is then 0.
     """
     runs = Spread.of([time_s for c in collections for time_s in c.run_times_s])
     root = _Part.of(collections, runs)

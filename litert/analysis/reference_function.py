@@ -22,7 +22,7 @@ def call_function(function: Function, op: Op, inputs: Sequence[Any]) -> list[Any
     """Calls the reference function of an op, and converts the outputs to the model's element types.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if an output has another shape than in the model; or an error that the
+      LiteRtError: INVALID_ARGUMENT, if an output's shape differs from its shape in the model; or an error that the
         function raised.
     """
     results = []

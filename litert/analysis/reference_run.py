@@ -73,7 +73,7 @@ class ReferenceRun:
           folder: Folder for temporary model files.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if stock LiteRT refuses the model, and its message contains no op.
+          LiteRtError: UNSUPPORTED, if stock LiteRT refuses the model, and LiteRT's message contains no op.
         """
         self._source, self._options, self._folder = source, options, folder
         self._known, self._wanted = frozenset(known), wanted
@@ -100,11 +100,11 @@ class ReferenceRun:
 
         Args:
           values: Values of the graph's inputs and of known tensors, by place.
-          actual: Tensors of the compared run, used for tensors that cannot be computed.
+          actual: Tensors of the compared run, which replace tensors that cannot be computed.
 
         Returns:
-          The computed tensors, by place in the model. The result has no tensors that depend on a value missing in
-          `actual`.
+          The computed tensors, by place in the model. If a tensor depends on a value that is missing in `actual`,
+          the result does not include the tensor.
         """
         given = dict(values)
         results: dict[int, Array] = {}

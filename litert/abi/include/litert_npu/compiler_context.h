@@ -1,9 +1,10 @@
 /* The table that a compiler plugin gets: the host's functions for reading a model, for returning results and for
  * changing the model. Release 2.3.0 of LiteRT passes 1408 bytes, version 1.3. LiteRT's main branch of August 2026
- * passes the first 1104 bytes, version 1.1, and release 2.2.0 the first 1048 bytes, version 1.0. The macro LITERT_HAS
- * says whether a table has a slot. Handles and pointers that the host returns belong to the host, and are valid during
- * the plugin function that got them. During such a function, a subgraph, an op or a tensor always has the same handle:
- * the output of one op is the input of another op if their handles are equal. */
+ * passes the first 1104 bytes, version 1.1, and release 2.2.0 passes the first 1048 bytes, version 1.0. The macro
+ * LITERT_HAS says whether a table has a slot. Handles and pointers that the host returns belong to the host, and are
+ * valid until the plugin function that got them returns. During such a function, a subgraph, an op or a tensor always
+ * has the same handle. The output of one op is therefore the input of another op if the two tensors have equal
+ * handles. */
 #ifndef LITERT_NPU_COMPILER_CONTEXT_H_
 #define LITERT_NPU_COMPILER_CONTEXT_H_
 
@@ -43,9 +44,9 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_num_op_outputs)(LiteRtOp op, LiteRtParamIndex* num_outputs);
   LiteRtStatus (*get_op_output)(LiteRtOp op, LiteRtParamIndex output_index, LiteRtTensor* output);
 
-  /* 120: These slots read tensors. A tensor that is not constant has weights with 0 bytes and a NULL address. A slot
-   * for a kind of type or quantization returns InvalidIrType if the tensor has another kind. Scales, zero points and
-   * weights belong to the host: read these data in place, and only during the call of the plugin. */
+  /* 120: These slots read tensors. A tensor that is not constant has weights with 0 bytes and a NULL address. If a slot
+   * reads one kind of type or quantization, but the tensor has another kind, the slot returns InvalidIrType. Scales,
+   * zero points and weights belong to the host: read these data in place, and only during the call of the plugin. */
   LiteRtStatus (*get_tensor_name)(LiteRtTensor tensor, const char** name);
   LiteRtStatus (*get_tensor_index)(LiteRtTensor tensor, uint32_t* tensor_index);
   LiteRtStatus (*get_tensor_type_id)(LiteRtTensor tensor, LiteRtTensorTypeId* type_id);
@@ -80,9 +81,9 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_shlo_composite_op_version)(LiteRtOp op, int32_t* version);
 
   /* 264: These slots select ops, and read the plugin's options. `push_op` selects an op for the NPU. Ops with the same
-   * partition index that run one after the other become one partition, whether they are connected or not; an op that is
-   * not selected, or has another partition index, ends the partition. Options that the user gave for a vendor are data
-   * under the vendor's identifier, in a format that the vendor defines. In this host, flags that begin with a
+   * partition index that run one after the other become one partition, even if they are not connected; an op that is
+   * not selected, or has another partition index, ends the partition. The options that the user gave for a vendor are
+   * stored under the vendor's identifier, in a format that the vendor defines. In this host, flags that begin with a
    * manufacturer's name become a C string of TOML under that name in small letters: `--acme_tiles=4 --acme_mode=fast`
    * become the lines `tiles = 4` and `mode = "fast"` of `acme`. */
   LiteRtStatus (*push_op)(LiteRtOpList op_list, LiteRtOp op, LiteRtParamIndex partition_index);
@@ -93,8 +94,8 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_environment_options_value)(
       LiteRtEnvironmentOptions options, LiteRtEnvOptionTag tag, LiteRtAny* value);
 
-  /* 304: These slots read options of builtin ops. A slot returns UNSUPPORTED or INVALID_ARGUMENT for an op of another
-   * kind than the slot's name says. Options have the numbers of the TFLite schema: a fused activation is NONE 0, RELU
+  /* 304: These slots read options of builtin ops. If an op is not of the kind in the slot's name, the slot returns
+   * UNSUPPORTED or INVALID_ARGUMENT. Options have the numbers of the TFLite schema: a fused activation is NONE 0, RELU
    * 1, RELU_N1_TO_1 2, RELU6 3, TANH 4 or SIGN_BIT 5; a padding is SAME 0 or VALID 1; the mode of a mirror pad is
    * REFLECT 0 or SYMMETRIC 1; a weights format is DEFAULT 0 or SHUFFLED4x16INT8 1. */
   LiteRtStatus (*get_strided_slice_begin_mask_option)(LiteRtOp op, int32_t* begin_mask);

@@ -17,7 +17,7 @@ typedef struct LiteRtCompilerOptionsT* LiteRtCompilerOptions;
  * compiler context does the same and is safer: if LiteRT's runtime is also in the process, the linker may find the
  * runtime's function with the name LiteRtGetOpaqueOptions. */
 LiteRtStatus LiteRtGetOpaqueOptions(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
-/* Returns the compiler's options among the opaque options, or the status NotFound if there are none. */
+/* Finds the compiler's options among the opaque options; the status is NotFound if there are none. */
 LiteRtStatus LiteRtFindCompilerOptions(
     LiteRtOpaqueOptions opaque_options, LiteRtCompilerOptions* compiler_options);
 /* Returns the number of custom ops for which the user gave an asset. */

@@ -2,9 +2,8 @@
  * `libLiteRtCompilerPlugin_<vendor>.so`.
  *
  * The host looks up each function by its name. All functions are required, except LiteRtGetCompiledResultHandle,
- * LiteRtCompilerPluginGetRefusal and LiteRtIsCompiledResultOutputDynamic. The contract consists of rules, which are the
- * paragraphs that begin with a name (in this header, in brackets); `litert-npu vendor check` reports the names of
- * broken rules. */
+ * LiteRtCompilerPluginGetRefusal and LiteRtIsCompiledResultOutputDynamic. Each paragraph that begins with a name (in
+ * this header, in brackets) is a rule of the contract; `litert-npu vendor check` reports the names of broken rules. */
 #ifndef LITERT_NPU_COMPILER_PLUGIN_H_
 #define LITERT_NPU_COMPILER_PLUGIN_H_
 
@@ -41,26 +40,26 @@ typedef struct {
  * InvalidArgument and does nothing else. Hosts pass NULL only in the case of the rule result.nothing. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginVersion(LiteRtApiVersion* api_version);
 
-/* Returns the name of the manufacturer, which is the value of `--soc_manufacturer`, and which the stamp of each
- * compiled file contains.
+/* Returns the name of the manufacturer. Users select the plugin by giving this name as `--soc_manufacturer`, and the
+ * stamp of each compiled file contains it.
  *
- * [plugin.manufacturer] The manufacturer is a text of 1 to 123 bytes, is the same at each call, and stays valid as long
- * as the library. LiteRtGetCompilerPluginSocManufacturer works before any plugin is created. */
+ * [plugin.manufacturer] The name of the manufacturer is a text of 1 to 123 bytes. It is the same at each call, and
+ * stays valid as long as the library. LiteRtGetCompilerPluginSocManufacturer works before any plugin is created. */
 LITERT_CAPI_EXPORT const char* LiteRtGetCompilerPluginSocManufacturer(void);
 
 /* Creates a plugin.
  *
- * [create.ok] Creating a plugin succeeds with a compiler context of this header and with empty options.
+ * [create.ok] LiteRtCreateCompilerPlugin succeeds with a compiler context of this header and with empty options.
  * [create.many] Several plugins may exist at the same time, and do not affect each other. The host destroys each plugin
  * once.
  * [create.again] After the host has destroyed all plugins, it can create another plugin.
  * [create.no_options] `env` and `options` may be NULL, if the user gave no options.
  * [create.context] The compiler context belongs to the host and lives as long as the process. The plugin calls only
- * slots that the host's table has, as LITERT_HAS says.
+ * slots that the host's table has; the macro LITERT_HAS checks this.
  * [create.slot_failure] Recommended: if a slot of the compiler context returns a failure, `partition` or `compile`
  * fails or leaves the op on the CPU, but the plugin does not crash.
- * [create.failure] After a failure of LiteRtCreateCompilerPlugin there is no plugin to destroy: the out argument is
- * unchanged or NULL. */
+ * [create.failure] After a failure of LiteRtCreateCompilerPlugin, there is no plugin to destroy, and the out argument
+ * is unchanged or NULL. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCreateCompilerPlugin(
     const LiteRtCompilerContext* compiler_context, LiteRtCompilerPlugin* compiler_plugin,
     LiteRtEnvironmentOptions env, LiteRtOptions options);
@@ -88,7 +87,7 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetNumCompilerPluginSupportedSocModels(
 
 /* Returns the name of a SoC model.
  *
- * [soc_models.names] The name of a SoC model is a text of 1 to 123 bytes, differs from the names of the other SoC
+ * [soc_models.names] The name of a SoC model is a text of 1 to 123 bytes. It differs from the names of the other SoC
  * models, and stays valid as long as the plugin.
  * [soc_models.each] `partition` and `compile` accept each SoC model, but may take fewer ops for some of them.
  * [soc_models.index] An index beyond the last SoC model is refused with InvalidArgument, IndexOOB or Unsupported. */
@@ -97,15 +96,15 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginSupportedSocModel(
 
 /* Returns the version of the vendor's compiler, in any form.
  *
- * [sdk_version.text] The version of the vendor's compiler is a text, which may be empty, and stays valid as long as the
+ * [sdk_version.text] The version of the vendor's compiler is a text that may be empty. It stays valid as long as the
  * plugin. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginSDKVersion(
     LiteRtCompilerPlugin compiler_plugin, const char** sdk_version);
 
 /* Refuses a host or a SoC model that the plugin does not support.
  *
- * [compatibility.ours] The compatibility check accepts the interface version of this header, with the plugin's first
- * SoC model or with NULL.
+ * [compatibility.ours] The compatibility check accepts the interface version of this header, both for the plugin's
+ * first SoC model and if the SoC model is NULL.
  * [compatibility.refusal] If the compatibility check refuses the host or the SoC model, the status is
  * UnsupportedCompilerVersion, Unsupported or WrongVersion. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginCheckCompilerCompatibility(
@@ -118,18 +117,19 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginCheckCompilerCompatibility(
  * valid as long as the plugin.
  * [transformations.none] If the plugin has no patterns, their number is 0, and the array may be NULL.
  * [transformations.pattern] A pattern that does not match changes nothing and returns PatternNoMatch. A pattern that
- * matches changes the graph only through the builder. The host scans the graph again after each match, and tries
- * patterns of the highest benefit first. */
+ * matches changes the graph only through the builder. The host scans the graph again after each match, and tries the
+ * patterns with the highest benefit first. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginRegisterAllTransformations(
     LiteRtCompilerPlugin compiler_plugin, LiteRtTransformation** transformations,
     LiteRtParamIndex* num_patterns);
 
-/* Selects the ops of a subgraph that the NPU takes, by calling the context's `push_op`.
+/* Selects the ops that the NPU takes from a subgraph, by calling `push_op` of the compiler context for each of these
+ * ops.
  *
  * [partition.ops] Each op that the plugin pushes belongs to the given subgraph, and is pushed only once. Ops with the
  * same partition index that run one after the other become a partition, so that no cycle runs through the CPU.
  * [partition.reads_only] LiteRtCompilerPluginPartition does not change the subgraph.
- * [partition.soc_model] `soc_model` may be NULL: the plugin then chooses a SoC model.
+ * [partition.soc_model] If `soc_model` is NULL, the plugin chooses a SoC model.
  * [partition.repeatable] The host calls LiteRtCompilerPluginPartition for each subgraph, and again after a change of
  * the subgraph. The plugin selects the same ops whenever it gets the same subgraph. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginPartition(
@@ -150,13 +150,13 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginGetRefusal(
  *
  * [compile.subgraphs] An NPU call has the inputs and outputs of its subgraph, in the subgraph's order.
  * [compile.ok] The plugin compiles all partitions that the host made from the ops that the plugin took.
- * [compile.shared_weights] Recommended: the byte code contains weights that several subgraphs share only once; shared
- * weights have equal numbers from `get_weights_buffer_id`.
- * [compile.soc_model] `soc_model` may be NULL: the plugin then chooses a SoC model.
+ * [compile.shared_weights] Recommended: if several subgraphs share weights, the byte code contains these weights only
+ * once. For shared weights, `get_weights_buffer_id` returns equal numbers.
+ * [compile.soc_model] If `soc_model` is NULL, the plugin chooses a SoC model.
  * [compile.repeatable] The host may call LiteRtCompilerPluginCompile again, even before it destroys the first result.
- * [compile.failure] After a failure of LiteRtCompilerPluginCompile the out argument is unchanged or NULL, and the
- * plugin can be used again. With the status Unsupported, the plugin refuses the partitions: this host then tries again
- * with fewer ops. */
+ * [compile.failure] After a failure of LiteRtCompilerPluginCompile, the out argument is unchanged or NULL, and the
+ * plugin can be used again. The status Unsupported means that the plugin refuses the partitions; this host then tries
+ * again with fewer ops. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginCompile(
     LiteRtCompilerPlugin compiler_plugin, const char* soc_model, LiteRtModel partitions,
     LiteRtCompiledResult* compiled_result);
@@ -169,8 +169,8 @@ LITERT_CAPI_EXPORT void LiteRtDestroyCompiledResult(LiteRtCompiledResult result)
 /* Returns the number of byte code modules in a compile result.
  *
  * [result.modules] A result with calls has at least one byte code module.
- * [result.nothing] If `partition` selected no ops, stock LiteRT's `apply_plugin_main` passes a NULL result: return Ok
- * and 0 modules, otherwise the tool fails. */
+ * [result.nothing] If `partition` selected no ops, stock LiteRT's `apply_plugin_main` passes a NULL result. In this
+ * case, return Ok and 0 modules; otherwise the tool fails. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompiledResultNumByteCodeModules(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex* num_byte_code);
 
@@ -198,7 +198,7 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetNumCompiledResultCalls(
 /* Returns the function name and the byte code module of an NPU call.
  *
  * [result.call_info] The name of the call's function has at least one byte, and belongs to the compile result until the
- * result is destroyed; the size of the name does not count a terminator. The index of the byte code module is valid.
+ * result is destroyed; the size of the name does not include a terminator. The index of the byte code module is valid.
  * NPU calls of one module have different function names. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompiledResultCallInfo(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex call_idx, const void** call_info,
@@ -206,7 +206,7 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompiledResultCallInfo(
 
 /* Returns whether an output of an NPU call is dynamic, which means that its shape is known only after a run. Stock
  * LiteRT does not know this function, and does not call it. Leave an op with such an output on the CPU unless the user
- * gave the output a bound; LiteRtNpuFindShapeBound finds the bound. Stock LiteRT has no such bounds.
+ * gave a bound for the shape of the output; LiteRtNpuFindShapeBound finds this bound. Stock LiteRT has no such bounds.
  *
  * For each dynamic output, the call has an additional int32 output of shape [rank]; the additional outputs follow the
  * outputs of the subgraph, in the order of the dynamic outputs. In `get_output_requirements`, the driver gets a tensor

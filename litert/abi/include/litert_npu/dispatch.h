@@ -8,8 +8,8 @@
  * assets. For each NPU call, the host calls `invocation_context_create`, then asks for the requirements of all inputs
  * and of all outputs, and registers and attaches each buffer. For each run, the host calls `set_scheduling_info`,
  * `set_options` and `invoke`. At the end, the host detaches all buffers, then unregisters them, then destroys the
- * contexts. The contract consists of rules, which are the paragraphs that begin with a name (in this header, in
- * brackets); `litert-npu vendor check` reports the names of broken rules. */
+ * contexts. Each paragraph that begins with a name (in this header, in brackets) is a rule of the contract; `litert-npu
+ * vendor check` reports the names of broken rules. */
 #ifndef LITERT_NPU_DISPATCH_H_
 #define LITERT_NPU_DISPATCH_H_
 
@@ -68,12 +68,12 @@ typedef struct LiteRtDispatchInterface {
       LiteRtOptions options);
   /* Returns the vendor's name, which hosts show to users.
    *
-   * [ids.text] The vendor's name is a text that is not empty, is the same at each call, and stays valid as long as the
-   * library. */
+   * [ids.text] The vendor's name is a text that is not empty. It is the same at each call, and stays valid as long as
+   * the library. */
   LiteRtStatus (*get_vendor_id)(const char** vendor_id);
   /* Returns the name of the library's build, which hosts show to users.
    *
-   * [ids.build] The name of the build is a text, which may be empty, is the same at each call, and stays valid as long
+   * [ids.build] The name of the build is a text that may be empty. It is the same at each call, and stays valid as long
    * as the library. */
   LiteRtStatus (*get_build_id)(const char** build_id);
   /* Returns the capabilities of the library, as bits.
@@ -85,7 +85,7 @@ typedef struct LiteRtDispatchInterface {
   /* Opens the device for one loaded model.
    *
    * [device.many] Several device contexts may exist at the same time, and do not affect each other.
-   * [device.failure] After a failure of `device_context_create` the out argument is unchanged or NULL, and the library
+   * [device.failure] After a failure of `device_context_create`, the out argument is unchanged or NULL, and the library
    * has closed everything that it opened. */
   LiteRtStatus (*device_context_create)(
       const LiteRtRuntimeContext* runtime_context, LiteRtOptions options,
@@ -99,15 +99,15 @@ typedef struct LiteRtDispatchInterface {
    * [dispatch.ends] When the process ends after all device contexts are destroyed, the library does not crash, hang or
    * change the exit status. */
   LiteRtStatus (*device_context_destroy)(LiteRtDispatchDeviceContext device_context);
-  /* Returns the memory requirements of an input, which the runtime context's `create_tensor_buffer_requirements` makes.
-   * The host destroys the requirements object.
+  /* Returns an object with the memory requirements of an input. The library makes this object by the runtime context's
+   * `create_tensor_buffer_requirements`, and the host destroys it.
    *
    * [requirements.size] The required size is large enough for the tensor. If the tensor type has a dimension of -1, the
    * size is large enough for the largest possible tensor.
    * [requirements.fresh] Each call of `get_input_requirements` and `get_output_requirements` makes a new requirements
    * object.
-   * [requirements.types] The requirements list at least one type of memory, beginning with the best type: stock
-   * LiteRT's runtime allocates memory of the first type.
+   * [requirements.types] The requirements object contains at least one type of memory, and the best type is the first,
+   * because stock LiteRT's runtime allocates memory of the first type.
    * [requirements.index] Recommended: an index beyond the last input or output is refused with InvalidArgument or
    * IndexOOB. Hosts do not pass such an index. */
   LiteRtStatus (*get_input_requirements)(
@@ -145,7 +145,7 @@ typedef struct LiteRtDispatchInterface {
    * [invocation.counts] If the given numbers of inputs and outputs differ from the function's numbers,
    * `invocation_context_create` refuses them, or the run fails.
    * [invocation.many] A device context may have many invocation contexts, even of the same function.
-   * [invocation.failure] After a failure of `invocation_context_create` the out argument is unchanged or NULL. */
+   * [invocation.failure] After a failure of `invocation_context_create`, the out argument is unchanged or NULL. */
   LiteRtStatus (*invocation_context_create)(
       const LiteRtRuntimeContext* runtime_context, LiteRtDispatchDeviceContext device_context,
       LiteRtDispatchExecutableType exec_type, const LiteRtMemBuffer* byte_code,
@@ -171,8 +171,8 @@ typedef struct LiteRtDispatchInterface {
       LiteRtTensorBufferHandle handle);
   /* Detaches a buffer from an input.
    *
-   * [detach.stale] Detaching a handle that is not attached, or not attached any more, changes nothing, even if another
-   * buffer is attached now. */
+   * [detach.stale] If a handle was never attached or is no longer attached, detaching it changes nothing, even if
+   * another buffer is attached now. */
   LiteRtStatus (*detach_input)(
       LiteRtDispatchInvocationContext invocation_context, int input_index, LiteRtTensorBufferHandle handle);
   /* Detaches a buffer from an output, under the same rules as for inputs. */
@@ -192,8 +192,9 @@ typedef struct LiteRtDispatchInterface {
    * [values.strides] `stride_h` is the stride between rows, and `stride_w` is the stride between columns.
    * [values.dilation] `dilation_h_factor` is the dilation of rows, and `dilation_w_factor` is the dilation of columns.
    * [values.bias] An op adds its bias to the sum. The scale of a quantized bias is the scale of the input times the
-   * scale of its channel's weights.
-   * [values.per_channel] If weights have a scale for each output channel, an op uses the scale of the channel.
+   * scale of the weights of the same channel.
+   * [values.per_channel] If weights have a scale for each output channel, an op computes each channel with the scale of
+   * this channel.
    * [values.accumulation] An op sums products of 8-bit values in 32 bits, and saturates only the final result.
    * [values.zero_point] An op subtracts the zero points of its inputs first, and adds the zero point of its output
    * last.
@@ -203,9 +204,9 @@ typedef struct LiteRtDispatchInterface {
    * [invoke.repeatable] `invoke` gives the same outputs for the same inputs, even after other runs.
    * [invoke.missing] If a buffer was never attached, or was detached, `invoke` fails, and the context can be used
    * again.
-   * [invoke.unlocks] `invoke` unlocks each buffer that it locks before it returns, even if it fails. `invoke` never
-   * locks a buffer twice at the same time, for example a buffer that is attached to two inputs: stock LiteRT's runtime
-   * refuses a second lock.
+   * [invoke.unlocks] Before `invoke` returns, it unlocks each buffer that it has locked, even if it fails. If a buffer
+   * is attached to two inputs, for example, `invoke` does not lock it twice at the same time, because stock LiteRT's
+   * runtime refuses a second lock.
    * [invoke.memory] `invoke` does not leak memory: the memory of the process does not grow with the number of runs.
    * [invoke.threads] The host may use different contexts at the same time, from any thread. The host makes only one
    * call at a time on an invocation context, and only one call at a time on a device context; attaching and detaching
@@ -252,8 +253,8 @@ typedef struct LiteRtDispatchInterface {
 /* Functions for asynchronous runs.
  *
  * [async.events] `invoke_async` returns an event for each output, and signals the event when the output is written. The
- * host waits for the event and releases the event. `litert-npu vendor check` reports an event that is not signaled
- * within half of the time limit `--timeout` as an event that is never signaled. */
+ * host waits for the event and releases the event. If an event is not signaled within half of the time limit
+ * `--timeout`, `litert-npu vendor check` reports that the event is never signaled. */
 typedef struct LiteRtDispatchAsyncInterface {
   /* Attaches an event to an input: the next run waits for the event before it reads the input. The event belongs to the
    * host.
@@ -299,7 +300,7 @@ typedef struct LiteRtDispatchGraphInterface {
   /* Makes an edge an output of the whole graph. */
   LiteRtStatus (*connect_graph_output)(
       LiteRtDispatchGraph graph, int output_index, LiteRtDispatchEdgeId edge_id);
-  /* Loads a byte code module for nodes. */
+  /* Loads a byte code module for the nodes of graphs. */
   LiteRtStatus (*load_executable)(
       LiteRtDispatchDeviceContext device_context, LiteRtDispatchExecutableType type,
       const LiteRtMemBuffer* byte_code, LiteRtDispatchExecutableHandle* exec_handle);
@@ -337,12 +338,11 @@ typedef struct LiteRtDispatchApi {
   LiteRtCustomTensorBufferHandlersDef* tensor_buffer_handlers_def;
 } LiteRtDispatchApi;
 
-/* The table LiteRtDispatchApi with one more slot, `register_asset`, as LiteRT's guide for custom op assets prints it.
- * The host writes the size of its table in bytes into `struct_size`, and fills all other bytes with zeros: this host
- * writes 64, and release 2.3.0 of LiteRT writes 56. A library that fills the slot `register_asset` leaves 64 in
- * `struct_size`. If the host's table has only 56 bytes, the library must not write more bytes, as
- * litert_npu/support/guide_dispatch.h shows. A library whose table has 56 bytes leaves the slot `register_asset`
- * NULL. */
+/* The table LiteRtDispatchApi with one more slot, `register_asset`, as in LiteRT's guide for custom op assets. The host
+ * writes the size of its table in bytes into `struct_size`, and fills all other bytes with zeros: this host writes 64,
+ * and release 2.3.0 of LiteRT writes 56. A library that fills the slot `register_asset` leaves 64 in `struct_size`. If
+ * the host's table has only 56 bytes, the library must not write more bytes; litert_npu/support/guide_dispatch.h shows
+ * how. A library whose table has 56 bytes leaves the slot `register_asset` NULL. */
 typedef struct LiteRtDispatchApiWithAssets {
   LiteRtAbiHeader abi_header;
   LiteRtApiVersion version;
@@ -360,17 +360,17 @@ typedef struct LiteRtDispatchApiWithAssets {
  *
  * [api.loads] dlopen loads the library with RTLD_NOW | RTLD_LOCAL, and LiteRtDispatchGetApi returns Ok.
  * [api.version] The version of the table LiteRtDispatchApi is 0.1.0.
- * [api.room] LiteRtDispatchGetApi writes no byte after the first `abi_header.struct_size` bytes of the table: stock
- * LiteRT's table has only 56 bytes.
+ * [api.room] LiteRtDispatchGetApi writes no byte after the first `abi_header.struct_size` bytes of the table, because
+ * stock LiteRT's table has only 56 bytes.
  * [api.interface] LiteRtDispatchGetApi fills `interface`, which lives as long as the library. LiteRtDispatchGetApi may
  * leave `abi_header` unchanged.
  * [api.null] Recommended: a NULL table is refused with InvalidArgument. Hosts do not pass NULL.
  * [memory.handlers] `tensor_buffer_handlers_def` is NULL, or contains the functions create, destroy, lock and unlock
  * for 1 to 16 types of memory, which do not include the host's types of memory. The functions clear and import may be
  * NULL.
- * [memory.lock] `lock_func` returns an address at which the host reads and writes all bytes until `unlock_func`; the
- * address may differ at each call. After the next lock, the memory still contains the bytes that the host wrote; the
- * memory of other buffers is unchanged.
+ * [memory.lock] `lock_func` returns an address at which the host reads and writes all bytes until it calls
+ * `unlock_func`; the address may differ at each call. After the next lock, the memory still contains the bytes that the
+ * host wrote; the memory of other buffers is unchanged.
  * [memory.ends] The host may destroy the vendor's memory after it has destroyed the device context. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api);
 
@@ -378,10 +378,10 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api);
  * companion file. This host calls LiteRtDispatchRegisterAsset after `device_context_create`, with companion files
  * first. Release 2.3.0 of LiteRT never calls LiteRtDispatchRegisterAsset.
  *
- * [register_asset.lifetime] The asset's bytes are mapped, and valid as long as the device context: store the
+ * [register_asset.lifetime] The asset's bytes are mapped, and valid as long as the device context, so store the
  * LiteRtMemBuffer, and do not copy the bytes. The asset's name is valid only during the call.
  * [register_asset.bytes] The asset's bytes are at base_addr + offset. fd may be -1, and the offset and the address need
- * not be aligned: copy data that must be aligned.
+ * not be aligned, so copy data that must be aligned.
  * [register_asset.unknown] The library accepts an asset that no op needs.
  * [register_asset.again] A second asset of the same name replaces the first asset.
  * [register_asset.many] An asset is known only in the device context in which the host registered it. */
@@ -396,10 +396,10 @@ typedef LiteRtStatus (*LiteRtDispatchReceiveTensor)(
     void* user_data, const char* name, const LiteRtRankedTensorType* tensor_type, const void* data,
     size_t size_bytes);
 
-/* Optional: runs like `invoke`, and also passes the tensors between the ops of the function to `receive`, so that a
+/* Optional: runs like `invoke`, and also calls `receive` with each tensor between the ops of the function, so that a
  * debugger can find the op whose result differs from the CPU's result. The tensors have the names of the partition's
  * tensors. The compiler stores these names in the byte code if the plugin's opaque options `litert_npu` contain the
- * line `taps=true`; byte code with names may be larger and slower, and gives the same results. A vendor shows only
+ * line `taps=true`; byte code with names may be larger and slower, but gives the same results. A vendor shows only
  * tensors that exist at run time, and omits tensors that its compiler removed by fusion. A library that exports
  * LiteRtDispatchInvokeTapped but cannot show tensors returns Unsupported.
  *
@@ -409,7 +409,7 @@ typedef LiteRtStatus (*LiteRtDispatchReceiveTensor)(
  * float type.
  * [taps.outputs] LiteRtDispatchInvokeTapped gives the same outputs as `invoke`, and a later `invoke` also gives the
  * same outputs.
- * [taps.receiver] If `receive` returns another status than Ok, the run ends: LiteRtDispatchInvokeTapped returns this
+ * [taps.receiver] If `receive` returns a status other than Ok, the run ends: LiteRtDispatchInvokeTapped returns this
  * status and shows no more tensors, and the invocation context can be used again. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchInvokeTapped(
     LiteRtDispatchInvocationContext invocation_context, LiteRtDispatchReceiveTensor receive, void* user_data);

@@ -1,6 +1,6 @@
 /* The table that a dispatch library gets: the host's functions for buffers, requirements, options and events. Release
  * 2.3.0 of LiteRT passes 416 bytes, version 1.2. LiteRT's main branch of August 2026 passes the first 408 bytes,
- * version 1.1, and release 2.2.0 the first 400 bytes, version 1.0. The table lives as long as the process. */
+ * version 1.1, and release 2.2.0 passes the first 400 bytes, version 1.0. The table lives as long as the process. */
 #ifndef LITERT_NPU_RUNTIME_CONTEXT_H_
 #define LITERT_NPU_RUNTIME_CONTEXT_H_
 
@@ -14,8 +14,8 @@ typedef struct LiteRtRuntimeContext {
   LiteRtAbiHeader abi_header;
 
   /* 8: This slot makes the memory requirements of an input or output. The host receives the requirements object, and
-   * destroys it. The object lists types of memory, beginning with the best type. If `num_strides` is 0, the elements
-   * are contiguous in row order. The host aligns its memory to 64 bytes. */
+   * destroys it. The object contains one or more types of memory, and the best type is the first. If `num_strides` is
+   * 0, the elements are contiguous in row order. The host aligns its memory to 64 bytes. */
   LiteRtStatus (*create_tensor_buffer_requirements)(
       int num_supported_tensor_buffer_types,
       const LiteRtTensorBufferType* supported_tensor_buffer_types, size_t buffer_size,
@@ -42,10 +42,10 @@ typedef struct LiteRtRuntimeContext {
       LiteRtExternalLiteRtBufferContext context, bool* is_async_execution_mode);
   void (*external_litert_buffer_context_destroy)(LiteRtExternalLiteRtBufferContext context);
 
-  /* 80: Options that the user gave for a vendor are data under the vendor's identifier, and only the vendor can read
-   * these data; without such options, the status is NotFound. In this host, dispatch options such as `--dispatch_option
-   * tiles=4` become a C string of TOML, with one option a line, under the name of the library in small letters: `acme`
-   * for libLiteRtDispatch_Acme.so. */
+  /* 80: The options that the user gave for a vendor are stored under the vendor's identifier, in a format that only the
+   * vendor can read; if there are no such options, the status is NotFound. In this host, dispatch options such as
+   * `--dispatch_option tiles=4` become a C string of TOML, with one option per line, under the name of the library in
+   * small letters: `acme` for libLiteRtDispatch_Acme.so. */
   LiteRtStatus (*get_opaque_options)(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
   LiteRtStatus (*find_opaque_options_data)(
       LiteRtOpaqueOptions options, const char* payload_identifier, void** payload_data);
