@@ -37,11 +37,12 @@ class ApplyOptions:
       soc_model: SoC model; "" for the first model of the vendor's plugin.
       libs: Folders that are searched for plugins, in addition to the installed plugins.
       subgraphs: Indices of the subgraphs to compile; an empty list selects all subgraphs.
-      require_npu: Names of ops that must run on the NPU; `all` means every op.
+      require_npu: Names of ops that must run on the NPU; the name `all` stands for every op.
       compiler: Options for the vendor's plugin.
       transform: Transformations that change the model before the plugin gets it; None means no transformations.
-      hosting: In which process plugins run, and with which time and memory limits.
-      require_runnable: Whether compiling fails if neither the NPU nor stock LiteRT's CPU runs an op.
+      hosting: Options that determine the process in which plugins run, and their time and memory limits.
+      require_runnable: Whether compiling fails if the model has an op that neither the NPU nor stock LiteRT's CPU
+        can run.
       digest_weights: Whether a digest of the whole file and a seal are stored even if the compiled file is larger
         than 64 MiB.
     """

@@ -1,9 +1,9 @@
-"""Asks a plugin which ops of a subgraph it takes; decomposes the composites it refuses, and asks again.
+"""Asks a plugin which ops of a subgraph it takes; decomposes composites that the plugin refuses, and asks again.
 
 The procedure is the same as in stock LiteRT (`litert/compiler/plugin/compiler_plugin.cc`, `PartitionModel`), with
 two differences. If no op of a decomposed composite goes to the NPU, the composite is restored, because the CPU may
-have a kernel for it. Composites nested in composites are decomposed too, unless the plugin requests the same
-partitions as in stock LiteRT.
+have a kernel for it. A refused composite inside another composite's decomposition is decomposed, too, unless the
+plugin requires the same partitions as in stock LiteRT.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class CompositeFate:
       name: Name of the operation that the composite computes.
       ops: Position of the composite op in the subgraph; if the composite is decomposed, positions of the ops that
         replace it.
-      is_apart: Whether the ops of the decomposition replace the composite.
+      is_apart: Whether the composite has been replaced by the ops of its decomposition.
     """
 
     op: Op
@@ -42,9 +42,9 @@ class NpuShare:
     """The ops of a subgraph that go to the NPU.
 
     Attributes:
-      selected: Partition index of each op on the NPU, by position of the op; the host itself assigns negative
-        indices.
-      reasons: The reason why an op stays on the CPU, by position of the op.
+      selected: Partition index of each op that goes to the NPU, by position of the op. Negative indices are those
+        that the host has assigned, not the plugin.
+      reasons: Reasons why ops stay on the CPU, by position of the op.
       bodies: Decompositions of the composites that the NPU runs as separate ops, by position of the composite.
       composites: States of the composites in the subgraph.
       edges: New control dependencies of the subgraph; None if the control dependencies have not changed.

@@ -30,7 +30,7 @@ def open_assets(
     infos: Sequence[CustomOpInfo],
     hint: str = "Check the path after the comma of --npu_custom_op_info.",
 ) -> Iterator[Mapping[str, MappedFile]]:
-    """Opens and maps the asset file of each op first, so that a missing file is reported before any other work.
+    """Opens and maps the asset file of each op. As this is the first step, a missing file is reported at once.
 
     Raises:
       LiteRtError: NOT_FOUND or FILE_IO, if a file cannot be read; INVALID_TOOL_CONFIG, if an op name is invalid.
@@ -68,10 +68,10 @@ def read_assets(
 def companion_paths(
     infos: Sequence[CustomOpInfo], assets: Sequence[Asset], asset_root: str = ""
 ) -> list[str]:
-    """Returns all paths where the companion files of some assets may be stored.
+    """Returns all paths at which the companion files of the assets may be.
 
-    A companion file may be in the asset's folder, in the folder that a symbolic link leads to, or in the asset
-    root.
+    A companion file may be in the asset's folder or in the asset root; if the asset is a symbolic link, it may
+    also be in the folder of the link's target.
     """
     folders = {
         info.op_name: {
@@ -94,8 +94,8 @@ def find_custom_layers(
 ) -> Sequence[CustomOpInfo]:
     """Returns assets from layer libraries, for the ops of the model that have no asset from a flag.
 
-    The plugin uses these assets from now on. If no layer in `--custom_layers` is for an op of the model, the
-    report gets a warning.
+    The plugin uses these assets from now on. If the libraries in `--custom_layers` contain no layer for any op of
+    the model, the report gets a warning.
     """
     by_flag = {info.op_name for info in options.custom_op_infos}
     found = layers_for_any_model(plugin, options, {op.name for op in model.ops()} - by_flag)
@@ -107,7 +107,7 @@ def find_custom_layers(
 def layers_for_any_model(
     plugin: VendorPlugin, options: CompilerOptions, op_names: Collection[str]
 ) -> Sequence[CustomOpInfo]:
-    """Returns assets for some ops, from the layers in the options first, then from the layers in the environment.
+    """Returns assets for some ops: from the layers in the options or, if these lack an op, from the environment.
 
     Raises:
       LiteRtError: Any error of the plugin; if the layers come from the environment, the error contains the
@@ -133,7 +133,7 @@ def check_native_assets(
     """Checks that each name belongs to an embedded asset, and returns the names.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if a name that the vendor returned belongs to no asset.
+      LiteRtError: INVALID_ARGUMENT, if no asset has a name that the vendor returned.
     """
     unknown = sorted(set(names) - {asset.name for asset in assets})
     if unknown:

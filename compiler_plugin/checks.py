@@ -1,4 +1,4 @@
-"""Checks of a command: its paths, its model, its output, and the ops that must run on the NPU."""
+"""Checks the paths and the model of a command, its output, and the ops that must run on the NPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_NAMED = 5
 
 
 def check_output(target: str, sources: Iterable[str]) -> None:
-    """Refuses an output path that would replace an input or whose folder does not exist, before any work is done.
+    """Refuses an output path that leads to an input file, or whose folder does not exist; called at the start.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT or NOT_FOUND, if no output file can be written at the path.
@@ -84,7 +84,7 @@ def write_output(
     seal: Seal | None = None,
     digest_weights: bool = False,
 ) -> None:
-    """Calls `write_model` unless `target` is "", and adds the path and size of the output file to the report."""
+    """Writes the model unless `target` is "", and adds the path and size of the output file to the report."""
     if target:
         written = write_model(model, target, seal=seal, digest_weights=digest_weights)
         report.output_path, report.output_size = written.path, written.size
@@ -147,7 +147,7 @@ def _target(model: Model) -> str:
 
 
 def check_shape_bounds(model: Model, bounds: Mapping[str, Sequence[int]]) -> None:
-    """Raises an error for a shape bound whose tensor does not exist, or whose tensor has another shape.
+    """Raises an error for a shape bound whose tensor does not exist, or which contradicts the tensor's shape.
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, if a bound is wrong; the message lists the tensors that can have a bound.

@@ -38,7 +38,7 @@ def partition_model(
     options: ApplyOptions | None = None,
     watch: Watch = lambda model, report: None,
 ) -> Report:
-    """Writes a partitioned, uncompiled model: dispatch ops without byte code, and a subgraph per partition.
+    """Writes a partitioned model, in which each partition is a subgraph, and in which dispatch ops lack byte code.
 
     This function does not compile the partitions and does not embed assets.
     Arguments, result and errors are the same as those of `apply_plugin`.
@@ -141,13 +141,13 @@ def copy_model(
 
 @dataclass(frozen=True, slots=True)
 class PluginInfo:
-    """What `--cmd=info` prints about one plugin.
+    """The facts about one plugin that `--cmd=info` prints.
 
     Attributes:
       soc_manufacturer, soc_models, sdk_version: The plugin's own description of itself; empty if the plugin cannot
         be loaded.
-      origin: Where the plugin was found: a file path or an installed package.
-      problem: Why the plugin cannot be loaded; "" if it can be loaded.
+      origin: File path or installed package in which the plugin was found.
+      problem: Reason why the plugin cannot be loaded; "" if it can be loaded.
     """
 
     soc_manufacturer: str
@@ -164,7 +164,7 @@ class PluginInfo:
 
 
 def list_plugins(libs: Sequence[str] = (), hosting: Hosting | None = None) -> list[PluginInfo]:
-    """Returns all plugins that are installed or in the folders, including plugins that cannot be loaded.
+    """Returns all installed plugins and all plugins in the folders, including those that cannot be loaded.
 
     Raises:
       LiteRtError: NOT_FOUND, if a folder does not exist; ALREADY_EXISTS, if two plugins have the same

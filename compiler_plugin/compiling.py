@@ -1,4 +1,4 @@
-"""Compiles partitions to byte code; splits partitions that the vendor refuses, or leaves them on the CPU."""
+"""Compiles partitions to byte code; a partition that the vendor refuses is split or stays on the CPU."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def leave_as_is(copies: Sequence[Subgraph]) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledPartition:
-    """A compiled partition: a byte code module, which partitions may share, and the call of a function in it."""
+    """A compiled partition: a byte code module and the call of one of its functions. Modules may be shared."""
 
     module: Blob
     call: CallInfo
@@ -67,15 +67,15 @@ def compile_partitions(
     max_partitions: int = 0,
     prepare: Prepare = leave_as_is,
 ) -> Compilation:
-    """Compiles the partitions of plans, and removes partitions that the vendor refuses from the plans.
+    """Compiles the partitions in plans; partitions that the vendor refuses are removed from the plans.
 
     The vendor compiles all partitions together, so that they can share byte code. If the vendor refuses the
     partitions (UNSUPPORTED), each partition is compiled alone. If the vendor refuses a single partition, its
     halves are compiled, and so on. A refused partition of one op stays on the CPU, with the reason in the plan. If
-    the compiled partitions share large weights, they are then compiled together once more.
+    compiled partitions share large weights, these partitions are compiled once more, all together.
 
     Args:
-      plugin: Plugin of the vendor; an error of the plugin with any status except UNSUPPORTED is raised.
+      plugin: Plugin of the vendor; its errors are raised, except for errors with the status UNSUPPORTED.
       plans: Plans with the partitions to compile.
       max_partitions: Largest number of partitions in all plans together, counted after partitions are split; 0
         means no limit.
@@ -156,7 +156,7 @@ def _copy(partitions: Sequence[Partition]) -> list[Subgraph]:
 def compile_copies(
     plugin: VendorPlugin, copies: Sequence[Subgraph], prepare: Prepare
 ) -> CompiledResult:
-    """Prepares copies of partitions and compiles the copies; the notes of the preparation come first."""
+    """Prepares copies of partitions and compiles them; in the result, the notes of the preparation come first."""
     notes = prepare(copies)
     result = plugin.compile(copies)
     return replace(result, notes=[*notes, *result.notes])

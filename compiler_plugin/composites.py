@@ -13,7 +13,7 @@ from litert.model.graph import Model, Op, Subgraph, Tensor
 from litert.model.positions import Edge, referenced_subgraphs
 
 MAX_OPS = 100_000
-"""Largest number of ops that decompositions may add to a subgraph; nested composites need a limit."""
+"""Largest number of ops that decompositions may add to a subgraph; nested composites could add too many."""
 
 MAX_DEPTH = 100
 """Largest nesting depth of composites; the host calls the plugin's `partition` once for each level."""
@@ -29,7 +29,7 @@ class Parts:
 
 
 class OpenComposites:
-    """The composites of one subgraph, some of which are replaced by the ops of their decompositions.
+    """The composites of one subgraph; some of them are replaced by the ops of their decompositions.
 
     Attributes:
       parts: The replacement of each decomposed composite, by composite op; outer composites come before nested
@@ -37,7 +37,7 @@ class OpenComposites:
     """
 
     def __init__(self, model: Model, subgraph: Subgraph) -> None:
-        """Starts with no composite decomposed."""
+        """Takes the subgraph as it is; no composite is decomposed yet."""
         self.parts: dict[Op, Parts] = {}
         self._model = model
         self._subgraph = subgraph
@@ -112,7 +112,7 @@ class OpenComposites:
                 yield one
 
     def move_edges(self, index: int, edges: Sequence[Sequence[Edge]]) -> list[Edge]:
-        """Returns the control dependencies of the changed subgraph, including those inside decompositions.
+        """Returns the control dependencies of the changed subgraph; those inside decompositions are included.
 
         If a composite has control dependencies, the ops that replace it run in the order of the decomposition.
         Therefore only the first and the last of these ops get the composite's dependencies. Dependencies between
@@ -154,7 +154,7 @@ class OpenComposites:
 
 
 def find_decompositions(model: Model) -> dict[int, str]:
-    """Returns the indices of subgraphs that only composites use, each with the name of one of these composites."""
+    """Maps the index of each subgraph that only composites use to the name of one of these composites."""
     found: dict[int, str] = {}
     if not model.subgraphs:
         return found
@@ -170,7 +170,7 @@ def find_decompositions(model: Model) -> dict[int, str]:
 
 
 def find_unused(model: Model, decompositions: Collection[int], gone: Collection[Op]) -> list[int]:
-    """Returns the indices of the decompositions that no op of the model uses after some ops are removed."""
+    """Returns the indices of the decompositions that no op of the model would use without the ops in `gone`."""
     used: set[int] = set()
     waiting = [index for index in range(len(model.subgraphs)) if index not in decompositions]
     while waiting:
@@ -185,7 +185,7 @@ def find_unused(model: Model, decompositions: Collection[int], gone: Collection[
 
 
 def why_closed(model: Model, op: Op, composite: Composite) -> str:
-    """Returns why a composite cannot be replaced by its decomposition; "" if it can be replaced."""
+    """Returns the reason why a composite cannot be replaced by its decomposition; "" if it can be replaced."""
     index = composite.decomposition
     if not 0 <= index < len(model.subgraphs):
         return f"the decomposition is subgraph {index}, but the model has no such subgraph"
@@ -231,7 +231,7 @@ def copy_decomposition(
 
 
 def forget_decompositions(subgraph: Subgraph) -> None:
-    """Removes the references to decompositions from a subgraph that leaves its model, as stock LiteRT does."""
+    """Removes references to decompositions from a subgraph that leaves its model; stock LiteRT does the same."""
     for op in subgraph.ops:
         if read_composite(op):
             forget_decomposition(op)

@@ -1,4 +1,4 @@
-"""Finds the ops that each op of a subgraph must wait for (data or side effects), and an execution order."""
+"""Finds the ops that each op of a subgraph must wait for (due to data or side effects), and an execution order."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _bad_order(subgraph: Subgraph, op: Op, index: int, tensor: str, what: str) -
 def find_execution_order(
     dependencies: Sequence[Sequence[int]], partitions: Sequence[Sequence[int]]
 ) -> list[int]:
-    """Finds an order in which each op and each NPU call runs after the ops that it depends on, with few changes.
+    """Finds an order in which each op and NPU call runs after the ops that it depends on; few ops change places.
 
     An NPU call runs at the position of its partition's last op, or earlier if another op needs its result earlier.
 
@@ -86,8 +86,8 @@ def find_execution_order(
         most, and the partitions form no cycle.
 
     Returns:
-      Positions of ops in the new order; an NPU call appears as the bitwise complement (`~index`) of its
-      partition's index.
+      Positions of ops in the new order; for an NPU call, the list contains the bitwise complement (`~index`) of
+        its partition's index.
     """
     owner = {op: ~index for index, partition in enumerate(partitions) for op in partition}
     last = {partition[-1] for partition in partitions}

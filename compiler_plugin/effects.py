@@ -13,14 +13,14 @@ CONTROL_FLOW = frozenset({
     "STABLEHLO_REDUCE_WINDOW", "STABLEHLO_SCATTER", "STABLEHLO_SELECT_AND_SCATTER", "STABLEHLO_SORT",
     "STABLEHLO_WHILE", "WHILE",
 })  # fmt: skip
-"""Builtin ops that run other subgraphs of the model, except composites, which an NPU can run."""
+"""Builtin ops that run other subgraphs; composites are not in the set, because an NPU can run them."""
 
 _GENERATORS = frozenset({"MULTINOMIAL", "RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM"})
 _HANDLES = frozenset({ElementType.RESOURCE, ElementType.VARIANT})
 
 
 def why_cpu_only(op: Op) -> str:
-    """Returns why an NPU call cannot contain an op; "" if an NPU call can contain the op.
+    """Returns the reason why an NPU call cannot contain an op; "" if an NPU call can contain the op.
 
     A partition contains ops and tensors of one subgraph, and an NPU call keeps no state between runs.
     """

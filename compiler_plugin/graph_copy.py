@@ -69,8 +69,8 @@ class GraphCopy:
 
         Args:
           into: Subgraph that gets the tensors; the caller sets the ops, inputs and outputs of the subgraph.
-          known: Maps tensors that need no copy to the tensors of `into` that are used in their place.
-          data: Buffers and operator codes for the copies; with None, the copies use the original buffers and
+          known: Maps tensors that are not copied to the tensors of `into` that replace them.
+          data: Buffers and operator codes for the copies; None means that the copies use the original buffers and
             operator codes.
         """
         self._into = into

@@ -26,8 +26,8 @@ def move_control_dependencies(model: Model, places: Mapping[Subgraph, Mapping[in
 
     Args:
       model: Model to change.
-      places: For each subgraph with a new op order, the new position of each op by its old position; removed ops
-        are missing, and ops that were merged have the same new position.
+      places: For each subgraph in which ops have new positions, the new position of each op by its old position.
+        Removed ops have no entry, and ops that were merged into one have the same new position.
     """
     edges = read_control_dependencies(model)
     if not any(edges):
@@ -41,13 +41,13 @@ def move_control_dependencies(model: Model, places: Mapping[Subgraph, Mapping[in
 
 
 def tensors_of(ops: Iterable[Op]) -> set[Tensor]:
-    """Returns all tensors that some ops use, and the tensors that the quantization of these tensors refers to."""
+    """Returns all tensors that the ops use, and the tensors to which the quantization of those tensors refers."""
     found = {t for op in ops for t in (*op.inputs, *op.outputs, *op.intermediates) if t is not None}
     return found.union(*map(block_scales, found))
 
 
 def block_scales(tensor: Tensor) -> Iterator[Tensor]:
-    """Yields the scale tensor and the zero point tensor, if any, of a tensor with block-wise quantization."""
+    """Yields the tensors of the scales and zero points (if any) of a tensor with block-wise quantization."""
     if tensor.blockwise is not None:
         for named in (tensor.blockwise.scales, tensor.blockwise.zero_points):
             if isinstance(named, Tensor):

@@ -1,8 +1,8 @@
-"""Options for loading and running one model, with the names of `ai_edge_litert.options`.
+"""Options for loading and running one model; they have the same names as in `ai_edge_litert.options`.
 
 The option groups of stock LiteRT's vendors (`QualcommOptions`, `IntelOpenVinoOptions` and their enums) are classes
-of stock LiteRT, imported at their first use. The values that are set in an option group are passed to the vendor's
-dispatch table.
+of stock LiteRT, which are imported at their first use. The vendor's dispatch table gets the values that the
+program sets in an option group.
 """
 
 from __future__ import annotations
@@ -69,40 +69,41 @@ class Options:
     Attributes:
       hardware_accelerators: Kinds of hardware that may run the model.
       cpu_options, gpu_options, qualcomm_options, intel_openvino_options: Option groups for the CPU, the GPU and
-        vendors of stock LiteRT; each group is created at its first use.
+        vendors of stock LiteRT; a group is created when it is first accessed.
       dispatch_options: Options for the vendor's dispatch table, by name.
-      verify: Whether loading compares a compiled file of any size with the digest stored in the file. A file
-        without a digest of the whole file has digests of its assets and byte code, which are compared instead. By
+      verify: Whether loading compares a compiled file of any size with the digest stored in the file. If a file
+        has no digest of the whole file, its assets and byte code are compared with their own digests instead. By
         default, loading checks digests only for data of 16 MiB or less. With `verify`, a child process first opens
         the file with stock LiteRT's interpreter, so that a file that crashes the interpreter is refused.
       allow_native_assets: Whether machine code in a file's assets may run in this process. The vendor's dispatch
         table gets this value as the option `allow_native_assets`.
-      custom_op_infos: Assets of custom ops, for a model that is compiled at load. The options from
-        `custom_op_infos` to `check_kernels` have no effect if the model is compiled already or does not use the
-        NPU.
+      custom_op_infos: Assets of custom ops, which are used if the model is compiled at load. This option and the
+        following options, up to `check_kernels`, have no effect if the model is compiled already or does not use
+        the NPU.
       soc_manufacturer: Vendor of the NPU to compile for; "" for the first vendor whose plugin takes an op.
       soc_model: SoC model to compile for; "" for the first model of the vendor's plugin.
-      compiler_options: Options for vendors' compiler plugins, by the names of their `apply_plugin` flags.
+      compiler_options: Options for vendors' compiler plugins; each name is that of an `apply_plugin` flag.
       custom_layers: Files and folders of custom layers, for the custom ops of any model. Assets in
         `custom_op_infos` take precedence over these layers.
-      asset_root: Folder that must contain all files to which assets refer; "" for the folder of each asset.
-      shape_bounds: Largest shape of each tensor with a dynamic shape, by tensor name. Inputs need a largest shape,
-        and so do other tensors if the compiler cannot derive a bound.
+      asset_root: Folder that must contain all files to which assets refer; "" means that each asset's own folder
+        must contain them.
+      shape_bounds: Largest shape of each tensor with a dynamic shape, by tensor name. Each input with a dynamic
+        shape needs an entry, and so does each other tensor whose largest shape the compiler cannot derive.
       check_kernels: Whether the compiler builds each kernel once, so that errors in kernels appear at compile
         time.
       dump_kernels: Folder to which the source code of each custom layer's kernel is written before the kernel is
-        built; "" for no dump. The folder is created if it does not exist. If the vendor does not support dumps of
-        kernels, loading fails.
-      enable_profiling: Whether metrics include the time of each operator that XNNPACK runs. If set, XNNPACK reads
-        the clock at each operator, even if no metrics are collected.
+        built; "" means that no source code is written. The folder is created if it does not exist. If the vendor
+        does not support dumps of kernels, loading fails.
+      enable_profiling: Whether metrics include the time of each operator that XNNPACK runs. If this is true,
+        XNNPACK reads the clock at each operator, even if no metrics are collected.
       isolated: Whether the NPU's driver runs in its own process. If the driver crashes or hangs, only the current
         run fails, and the next run opens the device again. The options `build_timeout_s`, `call_timeout_s`,
         `device_memory_bytes` and `sandbox` have an effect only with `isolated`.
       build_timeout_s: Time limit in seconds for each call of a vendor function that opens, loads or builds
         something, and for the first run of each NPU call.
       call_timeout_s: Time limit in seconds for each run of an NPU call after the first.
-      device_memory_bytes: Maximum size, in bytes, of the data in the memory of the driver's process; tensors have
-        a separate limit of the same size. 0 means half of the machine's memory.
+      device_memory_bytes: Maximum size, in bytes, of the data in the memory of the driver's process. The same
+        limit applies separately to tensors. 0 means half of the machine's memory.
       sandbox: Whether the driver's process runs in a sandbox, where it can read only the driver's files:
         `require`; `try`, which uses a sandbox if the system has one; or `off`. "" means the value of the
         environment variable LITERT_NPU_SANDBOX, or `try` if the variable is not set.
@@ -152,7 +153,7 @@ class Options:
         return cls()
 
     def all_dispatch_options(self) -> dict[str, str]:
-        """Returns all options for the dispatch table; fields of option groups are named `<group>.<field>`."""
+        """Returns all options for the dispatch table; a field of an option group is named `<group>.<field>`."""
         found = {"allow_native_assets": "true"} if self.allow_native_assets else {}
         for group, options in self._stock_groups().items():
             found.update(_dispatch_options(group, options))
@@ -179,12 +180,12 @@ class Options:
         return Limits(*limits, sandbox)
 
     def stock_compiler_flags(self) -> dict[str, dict[str, str]]:
-        """Returns the fields that are set in stock LiteRT's option groups, as `apply_plugin` flags, by group."""
+        """Returns the fields that are set in stock LiteRT's option groups: by group, as `apply_plugin` flags."""
         groups = self._stock_groups()
         return {group: _group_flags(group, options) for group, options in groups.items()}
 
     def for_compiler(self) -> CompilerOptions:
-        """Returns the options for compiling the model at load, with the options of all vendors.
+        """Returns the options for compiling the model at load; they include the options of all vendors.
 
         Raises:
           LiteRtError: INVALID_TOOL_CONFIG, if no compiler accepts the options.
@@ -199,7 +200,7 @@ class Options:
 
     @property
     def asks_to_compile(self) -> bool:
-        """Whether an option asks for compiling the model.
+        """Whether an option shows that the program wants to compile the model.
 
         With such an option, errors of the compilation are raised to the program.
         """
@@ -251,7 +252,7 @@ def _group_flags(group: str, options: Any) -> dict[str, str]:
 
 
 def flag_text(value: Any) -> str:
-    """Returns the text that sets a vendor's option in a flag."""
+    """Returns the text that stands for an option's value in a flag."""
     if isinstance(value, Enum):
         return value.name.lower()
     if isinstance(value, bool):

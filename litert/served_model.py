@@ -1,4 +1,4 @@
-"""Runs a whole model, with its CPU ops and NPU calls, in a child process that handles the host's requests."""
+"""Runs a whole model (its CPU ops and NPU calls) in a child process that handles the host's requests."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 ROOM, OPS, KERNELS = "room", "ops", "kernels"
 """Requests from the child process to the host.
 
-ROOM asks for shared memory for arrays. OPS sends the names of ops by their numbers. KERNELS sends the source code
-of kernels, which the host writes to files.
+With ROOM, the child process asks for shared memory for arrays. OPS contains the names of ops by their numbers.
+KERNELS contains the source code of kernels, which the host writes to files.
 """
 
 

@@ -1,8 +1,8 @@
-"""Files of stock LiteRT's wheel, which `importlib.resources` finds in the package `litert`.
+"""Makes `importlib.resources` find files of stock LiteRT's wheel in the package `litert`.
 
-`ai_edge_litert.aot` looks for its compiler and its vendors' libraries in a package `litert`, as in LiteRT's source
-tree, and only if no such package exists in `ai_edge_litert`. Without this module, installing this project would
-therefore break stock LiteRT's compile flow.
+`ai_edge_litert.aot` looks for its compiler and its vendors' libraries in the package `litert` if there is one, as
+in LiteRT's source tree; otherwise it looks in `ai_edge_litert`. Because this project contains a package `litert`,
+stock LiteRT's compile flow would not find its files without this module.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 class StockFiles:
     """A resource reader for the files of stock LiteRT's wheel.
 
-    Without the wheel, the reader returns this package's files.
+    If the wheel is not installed, the reader returns this package's files.
     """
 
     def files(self) -> Path:

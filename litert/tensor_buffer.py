@@ -1,8 +1,9 @@
-"""Buffers that hold a model's inputs and outputs, with the names of `ai_edge_litert.tensor_buffer`.
+"""Buffers that hold a model's inputs and outputs; classes and methods have `ai_edge_litert.tensor_buffer`'s names.
 
-`write` and `read` copy bytes, as in stock LiteRT: an array with fewer elements than the buffer changes only the
-start of the buffer, and an array of another type keeps its bytes. Use the buffer as an array to let NumPy check
-shapes and convert types: `np.asarray(buffer)[...] = image`.
+`write` and `read` copy bytes, as in stock LiteRT: if an array has fewer elements than the buffer, only the start
+of the buffer is read or written, and if the array's type is not the buffer's, the bytes are copied without a
+conversion. To let NumPy check shapes and convert types, use the buffer as an array:
+`np.asarray(buffer)[...] = image`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _DLPACK_CPU = (1, 0)
 
 
 class TensorBuffer:
-    """Memory of one input or output, which runs of a model read or write."""
+    """Memory of one input or output; runs of a model read or write this memory."""
 
     def __init__(self, buffer: HostBuffer, *, is_flat: bool = False) -> None:
         """Stores the memory.
@@ -74,7 +75,7 @@ class TensorBuffer:
 
     @property
     def event(self) -> Event | None:
-        """The event of the asynchronous run that writes the buffer; None before it, or after a wait for it."""
+        """The event of the asynchronous run that writes the buffer; None before the run or after a wait for it."""
         if self._event is None and self._buffer is not None:
             return self._buffer.event
         return self._event
@@ -134,7 +135,7 @@ class TensorBuffer:
         return array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        """Called by `np.asarray`: returns `array()`, or a copy if NumPy asks for a copy or for another type."""
+        """Returns `array()` to `np.asarray`, or a copy of it if NumPy requests a copy or another type."""
         array = self.array()
         if dtype is not None and array.dtype != dtype:
             if copy is False:
@@ -145,7 +146,7 @@ class TensorBuffer:
         return array.copy() if copy else array
 
     def __dlpack__(self, **options: Any) -> Any:
-        """Called by `from_dlpack` of other libraries: returns `array()` as a DLPack capsule."""
+        """Returns `array()` as a DLPack capsule; `from_dlpack` of other libraries calls this method."""
         return self.array().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -177,7 +178,7 @@ class TensorBuffer:
         self._buffer = None
 
     def lend_input(self) -> HostBuffer:
-        """Waits for the run that writes the buffer, then returns the memory, which another run can read.
+        """Waits for the run that writes the buffer, then returns the memory, so that another run can read it.
 
         Raises:
           ValueError: If the buffer is destroyed, as in stock LiteRT.
@@ -188,7 +189,7 @@ class TensorBuffer:
         return self._not_destroyed()
 
     def lend_output(self) -> HostBuffer:
-        """Returns the memory for another run, after the end of the run that writes the buffer.
+        """Waits for the run that writes the buffer, then returns the memory, so that another run can write to it.
 
         A failure of the run that writes the buffer is ignored.
 

@@ -1,8 +1,8 @@
-"""Passes bytes to another process through a shared temporary file; bytes of existing files are not copied.
+"""Passes bytes to another process through a shared temporary file; bytes in the user's files are not copied.
 
 A reference to bytes is a JSON list `[source, offset, size]`. Source 0 is the shared file, to which both processes
-append. All further sources are announced to the other process before their first use: the user's files by path,
-and large blocks of memory as ranges of the shared file.
+append. All further sources are announced to the other process before their first use. The user's files are
+announced by path, and large blocks of memory as ranges of the shared file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAPPED = 1 << 20  # larger data is mapped; reading is faster for smaller data
 
 
 class Exchange:
-    """One process's view of the shared file and of the announced sources."""
+    """The shared file and the announced sources, as one of the two processes uses them."""
 
     def __init__(self, fd: int) -> None:
         """Uses the shared file with descriptor `fd`; the caller owns and closes the file."""
@@ -39,7 +39,7 @@ class Exchange:
         self._announcements: list[Source] = []
 
     def refer(self, blob: Blob) -> Reference:
-        """Returns a reference to a blob's bytes for the other process; the same blob always has the same one.
+        """Returns a reference to a blob's bytes for the other process; for the same blob, it is always the same.
 
         Raises:
           LiteRtError: FILE_IO, if the disk has no space for a copy.
@@ -82,14 +82,14 @@ class Exchange:
         return blob
 
     def read(self, reference: Reference) -> Blob:
-        """Returns the bytes of a reference, like `take`, but does not store the blob for later calls."""
+        """Returns the same bytes as `take`, but does not store the blob for later calls."""
         source, offset, size = reference
         if source == _COMMON:
             return Blob(self._read_common(offset, size))
         return Blob.within(self._sources[source], offset, size)
 
     def announce(self) -> list[Source]:
-        """Returns the announcements, for the other process, of sources added since the last call."""
+        """Returns announcements for the other process, about sources that were added since the last call."""
         told, self._announcements = self._announcements, []
         return told
 
@@ -97,8 +97,8 @@ class Exchange:
         """Stores the sources that the other process announces.
 
         Raises:
-          LiteRtError: NOT_FOUND or FILE_IO, if a file no longer exists; FILE_IO, if another file has replaced the
-            file.
+          LiteRtError: NOT_FOUND or FILE_IO, if a file no longer exists; FILE_IO, if the file has been replaced by
+            another file.
         """
         for source in announcements:
             if "path" in source:

@@ -1,7 +1,7 @@
-"""Decides where plugins run: by default, shared libraries in child processes, Python plugins in this process.
+"""Decides where plugins run: by default, shared libraries run in child processes, Python plugins in this process.
 
 Options change these defaults. Starting a child process takes as long as importing the compiler in this process.
-Therefore the child process is started first, and both happen in parallel.
+Therefore the child process is started first, so that it starts while this process imports the compiler.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SHARED_LIBRARY = "libLiteRtCompilerPlugin*.so"
 
 NATIVE_LOADER = "compiler_plugin.native.native_plugin:NativePluginFactory"
-"""Function that loads a plugin from a shared library, in this process or in a child process."""
+"""Function that loads a plugin from a shared library into the process that calls the function."""
 
 _MIB = 1 << 20
 
@@ -31,8 +31,8 @@ class Hosting:
 
     Attributes:
       timeout_s: Time limit for each call to a plugin in a child process, in seconds.
-      in_process: Whether plugins in shared libraries run in this process, where a crash of the plugin ends the
-        process; if False, each library runs in a child process.
+      in_process: Whether plugins in shared libraries run in this process, which ends if a plugin crashes; if
+        False, each library runs in a child process.
       isolated: Whether Python plugins also run in child processes.
       memory_mib: Memory limit of each child process, in MiB; 0 means no limit.
       started: Child processes that were started ahead of time, by the path of their library.
@@ -90,7 +90,7 @@ class Hosting:
                 self.started[path] = self._start(path, NATIVE_LOADER)
 
     def take(self, path: str, loader: str = NATIVE_LOADER) -> PluginProcess:
-        """Returns the process already started for a library, or starts a process; the caller owns the process."""
+        """Returns the process that `start` started for a library, or starts one; the caller owns the process."""
         return self.started.pop(path, None) or self._start(path, loader)
 
     def _start(self, path: str, loader: str) -> PluginProcess:
@@ -98,7 +98,7 @@ class Hosting:
 
 
 class PluginProcess:
-    """A child process that loads a plugin, and the shared file through which bytes are exchanged with it.
+    """A child process that loads a plugin, and the shared file for the exchange of bytes with this process.
 
     The child process ends when this object is garbage-collected.
     """
@@ -109,7 +109,7 @@ class PluginProcess:
         """Starts the child process without waiting for it; `load` waits.
 
         Args:
-          path: Path of the plugin's file; `module:attribute` for an installed plugin.
+          path: Path of the plugin's file; if the plugin is an installed package, `module:attribute`.
           timeout_s: Time limit of each call, in seconds.
           loader: Function that creates the plugin's factory from the path, in the form `package.module:function`;
             the child process calls the function.
@@ -131,7 +131,7 @@ class PluginProcess:
 
     @cached_property
     def exchange(self) -> Exchange:
-        """This process's side of the exchange of bytes with the child process."""
+        """The object through which this process exchanges bytes with the child process."""
         from compiler_plugin.isolation.exchange import Exchange
 
         return Exchange(self._service.fd)

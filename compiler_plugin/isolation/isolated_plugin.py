@@ -1,7 +1,8 @@
 """A compiler plugin in a child process: if the plugin crashes or hangs, the host only reports the failed call.
 
-The host uses an isolated plugin like any other plugin. The first child process reads the plugin's name and
-version. The first plugin object that the host creates runs in the same child process, which ends with the object.
+The host uses an isolated plugin like any other plugin. The plugin's name and version are read in a first child
+process. The first plugin object that the host creates runs in this child process, too, and the process ends when
+the object is closed.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class IsolatedPluginFactory(CompilerPluginFactory):
     def __init__(self, path: str, hosting: Hosting, loader: str = NATIVE_LOADER) -> None:
         """Loads a plugin file in a child process, and reads the plugin's name, version and SoC models.
 
-        `loader` is the same as for `PluginProcess`.
+        The argument `loader` is the same as that of `PluginProcess`.
 
         Raises:
           LiteRtError: Any error of the plugin's loader; RUNTIME_FAILURE, if the child process crashes;

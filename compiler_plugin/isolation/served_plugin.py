@@ -1,4 +1,4 @@
-"""The child process of an isolated compiler plugin: loads the plugin and passes the host's calls on."""
+"""The child process of an isolated compiler plugin, which loads the plugin and passes the host's calls to it."""
 
 from __future__ import annotations
 

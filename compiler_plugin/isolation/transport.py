@@ -1,4 +1,4 @@
-"""Converts models, partitions, results and options to JSON with references to bytes, for another process.
+"""Converts models, partitions, results and options to JSON for another process; the JSON refers to bytes.
 
 A graph is sent as a flatbuffer without its constants, and the constants are sent as references to bytes. Therefore
 the receiver reads and checks the graph like a model file, and the order of subgraphs, ops and tensors stays the
@@ -79,7 +79,7 @@ def pack_subgraphs(subgraphs: Sequence[Subgraph], exchange: Exchange) -> object:
 
 
 def replace_model(model: Model, new: Model) -> None:
-    """Replaces a model's graph and metadata by another model's; the file, byte code and trailing bytes stay."""
+    """Replaces a model's graph and metadata by those of `new`; the file, byte code and trailing bytes stay."""
     for name in (
         "subgraphs", "signatures", "metadata", "operator_codes", "buffers", "description",
         "metadata_buffers", "external_buffer_groups", "external_buffers",

@@ -1,4 +1,4 @@
-"""The functions of the compiler context through which a plugin's pattern records its changes."""
+"""The functions of the compiler context with which a plugin's pattern records changes of the graph."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "transpose_conv": ("padding", *_STRIDES, _ACT),
     "unpack": ("axis", "num"),
 }  # fmt: skip
-"""Option fields of ops, by op name in lower case; RESHAPE, SQUEEZE and composites are missing."""
+"""Option fields of ops, by op name in lower case; RESHAPE, SQUEEZE and composites are not in this table."""
 
 _RANKED = 0
 
 
 def builder_slots(handles: GraphHandles) -> Slots:
-    """Returns the C functions that work on a `LiteRtBuilder`, by slot of the compiler context."""
+    """Returns the C functions that take a `LiteRtBuilder`, by the name of their slot in the compiler context."""
     slots = _BuilderSlots(handles)
     return {
         **slots_of(slots, "LiteRtCompilerContext"),

@@ -38,7 +38,7 @@ _idle: dict[str, list[CompilerContext]] = {}
 
 
 class CompilerContext:
-    """A function table for one plugin; a plugin holds a table from `take` to `close`, and no table is ever freed.
+    """A function table for one plugin, which has the table from `take` to `close`; no table is ever freed.
 
     Attributes:
       table: The `LiteRtCompilerContext*`.
@@ -79,7 +79,7 @@ class CompilerContext:
 
     @contextmanager
     def showing(self, value: object) -> Iterator[int]:
-        """Gives the plugin a handle of a subgraph, model or list; the handle is valid inside the `with` block."""
+        """Makes a handle of a subgraph, model or list for the plugin, valid until the `with` block ends."""
         try:
             yield self.handles.of(value)
         finally:
@@ -88,7 +88,7 @@ class CompilerContext:
             self.handles.clear()
 
     def close(self) -> None:
-        """Gives the context back, for the vendor's next plugin; all handles become invalid."""
+        """Makes the context available to the vendor's next plugin; all handles become invalid."""
         if self._fast is not None:
             self._set_slots(self._slow)
             self._fast.release()
@@ -97,7 +97,7 @@ class CompilerContext:
         _idle[self._vendor].append(self)
 
     def get_subgraph_op(self, subgraph: int, index: int, op: Any) -> None:
-        """Implements the slot of the same name; if the ops' handles form a row, sets up the fast getter."""
+        """Implements the slot with the same name; if the ops' handles are consecutive, sets up the fast getter."""
         found = self.handles.get(subgraph, Subgraph)
         op[0] = self.handles.of(item(found.ops, index, "op"))
         if self._fast is not None and (first := self.handles.row(found)):
@@ -117,7 +117,7 @@ class CompilerContext:
         num_signatures: int,
         _options: Any,
     ) -> None:
-        """Implements the slot of the same name."""
+        """Implements the slot with the same name."""
         found = self.handles.get(model, Model)
         if num_signatures != len(found.subgraphs):
             raise LiteRtError(

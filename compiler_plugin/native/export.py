@@ -37,13 +37,13 @@ from litert.core.version import ApiVersion
 _WORD_BEGINS = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _MANUFACTURER = "LiteRtGetCompilerPluginSocManufacturer"
 _callbacks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-"""Callbacks behind the exported functions; a callback must live as long as its function."""
+"""Callbacks that the exported functions call; a callback must live as long as its function."""
 
 _logger = logging.getLogger(__name__)
 
 
 def export_plugin(factory: CompilerPluginFactory, origin: str = "") -> Mapping[str, Any]:
-    """Returns the C functions of a plugin, by name; the caller keeps the result while the functions are in use.
+    """Returns the C functions of a plugin, by name; the caller must keep the result while it uses the functions.
 
     `origin` says in error messages where the plugin was found.
 

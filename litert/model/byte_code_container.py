@@ -2,8 +2,8 @@
 
 Stock LiteRT's compiler writes a plugin's byte code, but no other data of the plugin. A Python plugin in stock
 LiteRT's compiler therefore packs its byte code and the user's assets into a container, and the loader unpacks the
-container. The container has this format; all numbers are little-endian, and all offsets count from the start of
-the container:
+container. The following table is the container's format. All numbers are little-endian, and all offsets count from
+the start of the container:
 
     0   8 bytes   93 "LITNPU" 0A
     8   u32       version, 1
@@ -57,7 +57,7 @@ def pack(byte_code: Blob, assets: Sequence[Asset]) -> bytes:
 
 
 def unpack(module: Blob, where: str = "") -> tuple[Blob, Sequence[Asset]]:
-    """Unpacks byte code that may be a container, without copying the data.
+    """Returns the contents of byte code, which may be a container; the data are not copied.
 
     Returns:
       The byte code and its assets; byte code that is not a container is returned unchanged, without assets.
@@ -80,7 +80,7 @@ def unpack(module: Blob, where: str = "") -> tuple[Blob, Sequence[Asset]]:
 
 
 def carried_assets(model: Model, where: str = "") -> Sequence[Asset]:
-    """Returns the assets from all containers in a model's byte code; assets with the same name are returned once.
+    """Returns the assets from all containers in a model's byte code; each name occurs once in the result.
 
     Raises the same errors as `unpack`.
     """

@@ -1,4 +1,4 @@
-"""Stores descriptions of a model's NPU calls as JSON; each kind of description has its own metadata entry.
+"""Stores descriptions of NPU calls in a model, as JSON; each kind of description has its own metadata entry.
 
 The runtime does not need these descriptions to run the model.
 """
@@ -28,7 +28,7 @@ class CallMetadata(Generic[_Call]):
     """A metadata entry that describes a list of NPU calls."""
 
     def __init__(self, key: str, call: Codec[_Call]) -> None:
-        """Makes a metadata entry for a key; `call` is the codec for the description of one NPU call."""
+        """Stores the entry's key, and `call`, which is the codec for the description of one NPU call."""
         self._key = key
         self._call = call
 
@@ -59,7 +59,7 @@ class CallMetadata(Generic[_Call]):
 
 
 def find_format_mistake(value: object, kind: type[_Call], codec: Codec[_Call | None]) -> str:
-    """Returns the mistake in a vendor's description of an NPU call; "" if it has no mistake, or is None."""
+    """Returns the mistake in a vendor's description of an NPU call; "" if there is no mistake."""
     try:
         assert value is None or isinstance(value, kind)
         codec.read(JsonNode(codec.dump(value), "$", kind.__name__, Status.SERIALIZATION))

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 def collector_held() -> Iterator[None]:
     """Pauses garbage collection until the `with` block ends.
 
-    If two threads run such blocks at the same time, garbage collection resumes when the first block ends.
+    If two threads run such blocks at the same time, garbage collection resumes at the end of the block that began
+    first.
     """
     was_enabled = gc.isenabled()
     gc.disable()

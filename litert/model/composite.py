@@ -1,8 +1,8 @@
-"""`STABLEHLO_COMPOSITE`: an op with a computation's name, and the index of the subgraph that defines it.
+"""Composite ops (`STABLEHLO_COMPOSITE`), which have the name of a computation and the index of its subgraph.
 
-Converters write a composite op for a function such as `odml.rms_norm`. A backend that has its own code for the
-function need not run the op's subgraph, which is called the decomposition (LiteRT:
-`litert/cc/internal/litert_op_options.h`).
+Converters write a composite op for a function such as `odml.rms_norm`. The op's subgraph, which is called the
+decomposition, computes the function with other ops. A backend that has its own code for the function need not run
+the decomposition (LiteRT: `litert/cc/internal/litert_op_options.h`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read_composite(op: Op) -> Composite | None:
 
 
 def forget_decomposition(op: Op) -> None:
-    """Removes an op's reference to its decomposition, for a receiver that gets the op without the subgraph.
+    """Removes an op's reference to its decomposition, because the op's receiver does not get the subgraph.
 
     The function sets the subgraph's index to -1, as stock LiteRT does.
     """

@@ -1,11 +1,12 @@
 """Decodes and encodes a custom op's options as a FlexBuffer.
 
-The file does not say whether a custom op's options are a FlexBuffer or a C struct (`raw_options`), and the bytes
-of a C struct may end like a FlexBuffer. Options are decoded as a FlexBuffer if all of the following conditions
-hold; a C struct does not fulfill all conditions by chance:
+The file does not say whether a custom op's options are a FlexBuffer or a C struct (`raw_options`), and the last
+bytes of a C struct may look like those of a FlexBuffer. Options are decoded as a FlexBuffer if all of the
+following conditions hold; it is very unlikely that a C struct meets all of them by chance:
   - each offset, width, length, key and string is well-formed, and the keys of maps are sorted;
   - every other byte is a padding zero that aligns the next value;
-  - the root is a map, or a vector that is not empty (too many C structs also look like a single number).
+  - the root is a map, or a vector that is not empty (a single number is not enough, because too many C structs
+    look like one).
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def write_flexbuffer_options(options: Mapping[str, object], where: str = "") -> 
 
 
 def as_flex_value(value: object, name: str, where: str = "") -> FlexValue:
-    """Returns an option's value in the form that `find_flexbuffer_options` returns, but keeps lists as lists."""
+    """Converts an option's value to the form in which `find_flexbuffer_options` returns it; lists stay lists."""
     return _as_flex_value(value, f"option '{name}'", where, 0)
 
 

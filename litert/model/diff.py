@@ -1,8 +1,8 @@
 """Compares two versions of a model: finds ops that were added, removed or changed, and other changes in the file.
 
-Values are printed as in a dump of the model: names in quotes, and large data as digests. The comparison reads only
-data that may differ. The comparison ignores the positions of data in the file, the sharing of buffers, and the
-order of tensors.
+Values are printed as in a dump of the model: names in quotes, and large data as digests. Data that cannot differ
+are not read. The comparison ignores the positions of data in the file, the sharing of buffers, and the order of
+tensors.
 """
 
 from __future__ import annotations

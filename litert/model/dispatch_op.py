@@ -1,4 +1,4 @@
-"""`DISPATCH_OP`: the custom op that stands for an NPU call, with options in stock LiteRT's format.
+"""The custom op `DISPATCH_OP`, which stands for an NPU call; its options have stock LiteRT's format.
 
 The options are a FlexBuffer map `{bytecode_offset, bytecode_size, name}`. The offset and the size always take 64
 bits, so that the writer can set their values after it has laid out the file (LiteRT:
@@ -25,7 +25,7 @@ _STRING = 5 << 2
 
 
 class DispatchOptions(NamedTuple):
-    """Offset and size of an NPU call's byte code in the file (0 until the layout), and the function's name."""
+    """Options of an NPU call: byte code offset and size (0 until the layout), and the function's name."""
 
     bytecode_offset: int
     bytecode_size: int
@@ -38,7 +38,7 @@ def is_dispatch_op(op: Op) -> bool:
 
 
 def write_dispatch_options(options: DispatchOptions) -> bytes:
-    """Encodes an NPU call's options to the same bytes as stock LiteRT; only the name determines their size."""
+    """Encodes an NPU call's options to the same bytes as stock LiteRT; their number depends only on the name."""
     name = options.name.encode()
     if b"\0" in name:
         raise LiteRtError(
@@ -76,7 +76,7 @@ def write_dispatch_options(options: DispatchOptions) -> bytes:
 
 
 def read_dispatch_options(data: bytes | memoryview, where: str = "") -> DispatchOptions:
-    """Reads options from stock LiteRT or `write_dispatch_options`; raises INVALID_FLATBUFFER for other options."""
+    """Decodes options that stock LiteRT or `write_dispatch_options` wrote; others raise INVALID_FLATBUFFER."""
     options = read_flexbuffer(data, where)
     if isinstance(options, dict):
         offset, size, name = (options.get(key) for key in (_OFFSET_KEY, _SIZE_KEY, _NAME_KEY))

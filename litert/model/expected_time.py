@@ -25,7 +25,7 @@ class ExpectedTime:
     Attributes:
       ops_ns: Time that the NPU call's ops take on the NPU.
       transfers_ns: Time of data transfers to the NPU and back.
-      call_ns: Overhead of the NPU call, independent of its ops.
+      call_ns: Overhead of the NPU call, which does not depend on its ops.
       cpu_ns: Time that the NPU call's ops would take on the CPU.
       num_unknown: Number of ops without an estimate, such as custom ops; the times do not include these ops.
     """

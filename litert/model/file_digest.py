@@ -1,8 +1,8 @@
-"""The digest of a whole compiled file, and a seal with the compiling user's key, in the file's first bytes.
+"""The digest of a whole compiled file, and a seal made with the user's key; both are in the file's first bytes.
 
-Digest and seal are at the same position in each file, between the file identifier and the first table, so that the
-reader can compare the file with its digest before it reads anything else. The manifest also records that the file
-has a digest, so that the reader notices if the mark is lost.
+In each file, digest and seal follow a mark directly after the file identifier, so that the reader can compare the
+file with its digest before it reads anything else. The manifest also records that the file has a digest, so that
+the reader notices if the mark is lost.
 
 | offset | bytes | is |
 |---|---|---|
@@ -10,8 +10,8 @@ has a digest, so that the reader notices if the mark is lost.
 | 16 | 32 | the digest: SHA-256 of the root followed by the seal; zeros if the file has no digest |
 | 48 | 32 | the seal, made from the root and a secret key; zeros if the file was not sealed |
 
-The root is a SHA-256 over the SHA-256s of the file's chunks of 4 MiB, in order; for the root, the bytes of digest
-and seal count as zeros.
+The file is divided into chunks of 4 MiB; the root is the SHA-256 of the SHA-256s of these chunks, in order. For
+the root, the bytes of digest and seal count as zeros.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ RESERVED = MARK + bytes(64)
 """Placeholder for digest and seal until the file is complete."""
 
 ALWAYS_LIMIT = 64 << 20
-"""Largest size of a file that always gets a digest, in bytes."""
+"""Largest size, in bytes, of a file that always gets a digest; a larger file gets one only on request."""
 
 AT_LOAD_LIMIT = 16 << 20
-"""Largest amount of data that is compared with the digest at every load, in bytes."""
+"""Largest amount of data, in bytes, that is compared with the digest at every load."""
 
 Seal = Callable[[bytes], bytes]
-"""Function that computes a file's seal of 32 bytes from the root."""
+"""Function that computes a file's seal, which has 32 bytes, from the root."""
 
 _SIZE = 32
 NO_SEAL = bytes(_SIZE)
@@ -62,7 +62,7 @@ class FileDigest(NamedTuple):
 
     @classmethod
     def of(cls, read: ReadBytes, size: int, seal: Seal | None) -> FileDigest:
-        """Computes the digest of a file that is otherwise complete, and its seal if `seal` is given."""
+        """Computes the digest of a complete file, and also its seal if `seal` is given."""
         root = _root(read, size)
         sealed = seal(root) if seal else NO_SEAL
         return cls(_digest(root, sealed), sealed)
@@ -77,7 +77,7 @@ class FileDigest(NamedTuple):
 
 
 def find_digest(view: memoryview) -> FileDigest | None:
-    """Returns the digest and seal from a file's first bytes; None if the file reserves no bytes for them."""
+    """Returns the digest and seal from a file's first bytes; None if the file has no place for them."""
     head = bytes(view[:_END])
     if len(head) < _END or head[MARK_OFFSET:DIGEST_OFFSET] != MARK:
         return None
@@ -89,7 +89,7 @@ def check_digest(source: MappedFile | memoryview, limit: int | None, where: str)
 
     Args:
       source: The file to compare, or the file's bytes.
-      limit: Largest size of a file that is compared, in bytes; None for any size.
+      limit: Largest size, in bytes, of a file that is compared; None to compare files of any size.
       where: Name of the file, for error messages.
 
     Returns:

@@ -1,7 +1,7 @@
 """Reads a flatbuffer's bytes and checks every offset.
 
 Several offsets may point at the same data, so that a small damaged file could expand to gigabytes. Readers of a
-whole file therefore limit with a `Budget` how much they read. Format: https://flatbuffers.dev/internals.
+whole file therefore use a `Budget` to limit how much they read. Format: https://flatbuffers.dev/internals.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 MAX_SLOTS = 64
-"""Largest number of slots that are read from a vtable; the tables of the schema have far fewer slots."""
+"""Largest number of slots that the reader uses in a vtable; the tables of the schema have far fewer slots."""
 
 i8 = struct.Struct("<b").unpack_from
 i32 = struct.Struct("<i").unpack_from
@@ -28,7 +28,7 @@ _NODE_SIZE = 24  # size of the smallest tensor or op with content
 
 
 class FlatbufferBytes:
-    """The bytes of one flatbuffer; the position of a table identifies the table.
+    """The bytes of one flatbuffer, in which a table is identified by its position.
 
     Attributes:
       view: View of the whole file, including data after the flatbuffer.
@@ -44,7 +44,7 @@ class FlatbufferBytes:
         self._vtables: dict[int, tuple[int, ...]] = {}
 
     def fields(self, table: int) -> tuple[int, ...]:
-        """Returns the offset of each field of a table from the table's position, in the order of the slots.
+        """Returns the offset from the table's position to each field of the table, in the order of the slots.
 
         The offset of an absent field is 0.
         """
@@ -71,7 +71,7 @@ class FlatbufferBytes:
         return place + offset
 
     def span(self, vector: int, element_size: int) -> tuple[int, int, int]:
-        """Returns number, start and end of a vector's or string's elements; checks that the file contains them."""
+        """Returns number, start and end of the elements of a vector or string; checks that the file has them."""
         count: int = u32(self.view, vector)[0]
         start = vector + 4
         end = start + count * element_size
@@ -119,7 +119,7 @@ class Budget:
         self._nodes_left = (source.size + _FREE_BYTES) // _NODE_SIZE
 
     def spend_nodes(self, count: int) -> None:
-        """Counts tensors and ops, because a tensor or op takes much more memory than its few bytes in the file."""
+        """Counts tensors and ops that were read, because each needs much more memory than space in the file."""
         self._nodes_left -= count
         if self._nodes_left < 0:
             raise self._source.damaged(
@@ -140,10 +140,10 @@ class Budget:
 
 
 OUTSIDE = "an offset points outside the file"
-"""Error message for a `struct.error` that occurs when code follows an offset."""
+"""Error message for a `struct.error` that occurs because an offset points outside the file."""
 
 
 @lru_cache(maxsize=256)
 def struct_of(pattern: str) -> struct.Struct:
-    """Returns a compiled `struct` pattern from a cache, because the patterns of short vectors occur often."""
+    """Returns a compiled `struct` pattern; patterns are cached, because those of short vectors occur often."""
     return struct.Struct(pattern)

@@ -1,4 +1,4 @@
-"""Reads FlexBuffers strictly: returns Python values, or raises an error that describes the damage.
+"""Reads FlexBuffers into Python values; raises an error if a FlexBuffer is damaged in any way.
 
 Format: https://flatbuffers.dev/flexbuffers_internals. The package `flatbuffers` also has a reader, but that reader
   trusts its input (and imports NumPy). The reader in this module accepts any bytes: it checks each offset, width,
@@ -35,8 +35,8 @@ def read_flexbuffer(
     """Returns the root value of a FlexBuffer, which is at the end of the data.
 
     If `is_whole` is true, each byte must belong to a value, or must be a padding zero that aligns the next value.
-    FlexBuffer builders write only such bytes. The bytes of a C struct may end like a FlexBuffer, but contain other
-    bytes, too.
+    FlexBuffer builders write only such bytes. The last bytes of a C struct may look like a FlexBuffer, but the
+    struct also contains other bytes.
 
     Raises:
       LiteRtError: INVALID_FLATBUFFER, if the data are not a well-formed FlexBuffer; the error contains `where`.

@@ -1,8 +1,9 @@
 """Represents a TFLite file as a graph of objects: model, subgraphs, ops, tensors, buffers, signatures, metadata.
 
-The graph follows TFLite's schema (`schema.fbs`), but refers to objects where the file has indices. The graph's
-methods keep each tensor's producer and uses correct when the graph changes. Tables for which the graph has no
-class (builtin options, sparsity, ...) stay `Table` objects, and the writer copies unchanged tables from the file.
+The graph has the same structure as TFLite's schema (`schema.fbs`), but refers to objects where the file has
+indices. The graph's methods update each tensor's producer and uses when the graph changes. Tables for which the
+graph has no class (builtin options, sparsity, ...) stay `Table` objects, and the writer copies unchanged tables
+from the file.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from litert.model.quantization_table import read_quantization
 from litert.model.table import NO_TEXT, NO_VECTOR, AbsentList, Table
 
 EXTERNAL_SIZE = 1 << 20
-"""New data of at least this size, in bytes, are written after the flatbuffer."""
+"""Least size, in bytes, of new data that are written after the flatbuffer."""
 
 
 class Buffer:
     """A buffer of constant data; several tensors may share one buffer.
 
     Attributes:
-      blob: The constant data; None in the buffer of a tensor that is not constant.
+      blob: The constant data; None if the tensor that uses the buffer is not constant.
       is_external: Whether the file stores the data after the flatbuffer (`Buffer.offset`).
     """
 
@@ -41,7 +42,7 @@ class OperatorCode:
     """The kind of an op: a builtin operator's number and version, or a custom code.
 
     Attributes:
-      builtin_code: Number of the builtin operator: the larger value of the schema's two fields for this number.
+      builtin_code: Number of the builtin operator, which is the larger of the two values in `fields`.
       fields: Values of the schema's two fields for the operator's number: the deprecated byte, and the newer int.
     """
 
@@ -60,12 +61,12 @@ class Tensor:
     Attributes:
       name: Name of the tensor; "" if the file has no name. Bytes that are not UTF-8 become lone surrogates, as in
         Python's file names.
-      shape: Shape of the tensor before the first run; well-formed files do not contain -1 here.
+      shape: Shape of the tensor before the first run; in a well-formed file, no dimension is -1.
       shape_signature: Shape with -1 for dimensions that are unknown until run time; None if equal to `shape`.
       buffer: Buffer with the tensor's constant data; a buffer without a blob if the tensor is not constant.
       is_variable: Whether the tensor keeps its value between runs.
-      quantization_table: Table in the file from which `quantization` is read; None after the program has set
-        another quantization.
+      quantization_table: Table in the file from which `quantization` is read; None after the program has replaced
+        the quantization.
       sparsity, variant_tensors, external_buffer, has_rank: Fields of the schema that this project keeps unchanged.
       producer: Op that writes the tensor.
     """
@@ -114,22 +115,22 @@ class Tensor:
 
     @property
     def blockwise(self) -> BlockwiseQuantization | None:
-        """The tensor's block-wise quantization, or None; does not decode tables with other quantizations."""
+        """The tensor's block-wise quantization, or None; tables with other quantizations are not decoded."""
         return None if self._quantization is None else self._quantization.blockwise
 
     def keep_quantization(self, table: Table, quantization: Quantization | None = None) -> None:
-        """Sets a quantization whose table is written unchanged, except for the indices of tensors."""
+        """Sets a quantization; the writer copies its table, and changes only the indices of tensors in it."""
         self.quantization_table = table
         self._quantization = quantization
 
     @property
     def uses(self) -> Sequence[Op]:
-        """Ops that read the tensor; an op with this tensor as two inputs occurs twice."""
+        """Ops that read the tensor; if two inputs of an op are this tensor, the op occurs twice."""
         return [op for op, count in self._uses.items() for _ in range(count)]
 
     @property
     def readers(self) -> Collection[Op]:
-        """Ops that read the tensor, each once, as a view: no copy is made even if there are many ops."""
+        """Ops that read the tensor, each once; the result is a view, so that even a long list is not copied."""
         return self._uses.keys()
 
     def add_use(self, op: Op) -> None:
@@ -181,12 +182,13 @@ class Op:
 
     Attributes:
       code: Operator code of the op; ops of the same kind share one object.
-      options, options_2: Tables of builtin options, from the schema's two unions of options; None if the file has
-        no such table.
+      options, options_2: Tables of builtin options; the schema has two unions for such tables. None if the file
+        has no such table.
       custom_options: Bytes of a custom op's options: a FlexBuffer or a C struct.
       custom_options_format: Value of the schema's `CustomOptionsFormat`.
       has_large_custom_options: Whether the file stores the custom options after the flatbuffer.
-      intermediates, mutating_variable_inputs, debug_metadata_index: Fields of the schema with these names.
+      intermediates, mutating_variable_inputs, debug_metadata_index: Values of the schema's fields with these
+        names.
     """
 
     __slots__ = (
@@ -223,7 +225,7 @@ class Op:
     def from_lists(
         cls, code: OperatorCode, inputs: list[Tensor | None], outputs: list[Tensor]
     ) -> Op:
-        """Makes an op for the model reader; the op keeps the given lists without copying them."""
+        """Makes an op for the model reader; the op stores the given lists themselves, not copies."""
         op = cls(code, (), ())
         op._inputs = inputs
         op._outputs = outputs
@@ -246,7 +248,7 @@ class Op:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the op has no fields in the file besides its operator code, inputs, outputs and `options`."""
+        """Whether the op's operator code, inputs, outputs and `options` are its only fields in the file."""
         return (
             self.custom_options is None
             and self.options_2 is None
@@ -264,7 +266,7 @@ class Op:
 
     @property
     def name(self) -> str:
-        """The custom code of a custom op, or a builtin operator's name in the schema: `CONV_2D`."""
+        """The custom code of a custom op, or a builtin operator's name in the schema, such as `CONV_2D`."""
         if self.is_custom:
             return self.code.custom_code or ""
         return builtin_name(self.code.builtin_code)
@@ -279,7 +281,7 @@ class Op:
         tensor.producer = self
 
     def set_input(self, index: int, tensor: Tensor | None) -> None:
-        """Replaces the op's input `index` by `tensor`."""
+        """Makes `tensor` the op's input with this index."""
         old = self._inputs[index]
         if old is not None:
             old.remove_use(self)
@@ -288,12 +290,12 @@ class Op:
             tensor.add_use(self)
 
     def remove_input(self, index: int) -> None:
-        """Removes input `index`; the indices of later inputs decrease by 1."""
+        """Removes the input with this index; the indices of later inputs decrease by 1."""
         self.set_input(index, None)
         del self._inputs[index]
 
     def set_output(self, index: int, tensor: Tensor) -> None:
-        """Replaces the op's output `index` by `tensor`; afterwards, the old output tensor has no producer."""
+        """Makes `tensor` the op's output with this index; afterwards, the old output tensor has no producer."""
         old = self._outputs[index]
         if old.producer is self:
             old.producer = None
@@ -301,7 +303,7 @@ class Op:
         tensor.producer = self
 
     def remove_output(self, index: int) -> None:
-        """Removes output `index`; its tensor loses its producer, and indices of later outputs decrease by 1."""
+        """Removes the output with this index; its tensor has no producer then, and later indices decrease by 1."""
         self._outputs.pop(index).producer = None
 
     def release(self) -> None:
@@ -327,7 +329,7 @@ class Op:
 
 @dataclass(slots=True, eq=False)
 class Subgraph:
-    """A function of the model: has tensors, and ops in execution order."""
+    """A function of the model, which consists of tensors, and of ops in execution order."""
 
     name: str = NO_TEXT
     tensors: list[Tensor] = field(default_factory=list)
@@ -353,7 +355,7 @@ class Signature:
 
     @classmethod
     def of(cls, key: str, subgraph: Subgraph) -> Signature:
-        """Makes a signature with the names of the tensors as argument names."""
+        """Makes a signature whose arguments have the names of the subgraph's tensors."""
         inputs, outputs = ([(t.name, t) for t in ts] for ts in (subgraph.inputs, subgraph.outputs))
         return cls(key, subgraph, inputs, outputs)
 
@@ -372,8 +374,8 @@ class Appended:
 
     Attributes:
       blob: Bytes of the byte code module.
-      users: Dispatch ops that call functions of the module, each with the name of its function. The writer sets
-        the custom options of these dispatch ops after it has determined the position of the module.
+      users: Dispatch ops that call functions of the module, each with the name of the called function. The writer
+        sets the custom options of these dispatch ops after it has determined the position of the module.
     """
 
     blob: Blob
@@ -388,10 +390,10 @@ class Model:
       version: Version of the schema, 3.
       operator_codes: All operator codes, including unused codes.
       buffers: All buffers, including unused buffers; the schema requires that the first buffer is empty.
-      metadata_buffers: Buffers to which the schema's deprecated field `metadata_buffer` refers; an element is an
-        index if the file has no buffer with this index.
+      metadata_buffers: Buffers to which the schema's deprecated field `metadata_buffer` refers; an index in this
+        field for which the file has no buffer stays a number.
       external_buffer_groups, external_buffers: Fields of the schema that this project keeps unchanged.
-      byte_code: Byte code modules after the flatbuffer, each with the NPU calls of its functions.
+      byte_code: Byte code modules after the flatbuffer, each with the dispatch ops that call its functions.
       trailing: Bytes after the flatbuffer to which no offset points, such as a ZIP archive of associated files.
       has_digest: Whether the file reserves bytes for a digest of the whole file.
       source: File from which the model was read; None for a model in memory.
@@ -423,7 +425,7 @@ class Model:
     def operator_code(
         self, builtin_code: int, custom_code: str | None = None, version: int = 1
     ) -> OperatorCode:
-        """Returns the model's operator code for these values; adds a new operator code if the model has none."""
+        """Returns the model's operator code with these values; adds a new operator code if the model has none."""
         wanted = (builtin_code, custom_code, version)
         for code in self.operator_codes:
             if (code.builtin_code, code.custom_code, code.version) == wanted:
@@ -435,7 +437,7 @@ class Model:
     def entries(self, key: str = "") -> Sequence[Signature]:
         """The model's signatures.
 
-        For a model without signatures, returns a signature of the main subgraph with the key `key`.
+        If the model has no signatures, returns a signature of the main subgraph with the key `key`.
         """
         if self.signatures or not self.subgraphs:
             return self.signatures
@@ -449,7 +451,7 @@ class Model:
         return None
 
     def set_metadata(self, name: str, blob: Blob) -> None:
-        """Stores metadata under a name: replaces the first entry with this name, or appends an entry."""
+        """Stores metadata under a name; replaces the first entry with this name, or else appends an entry."""
         buffer = Buffer(blob, is_external=blob.size >= EXTERNAL_SIZE)
         self.buffers.append(buffer)
         for entry in self.metadata:
@@ -479,7 +481,7 @@ CUSTOM = 32
 """Value of BuiltinOperator.CUSTOM in the schema, the operator number of all custom ops."""
 
 PLACEHOLDER = 127
-"""BuiltinOperator.PLACEHOLDER_FOR_GREATER_OP_CODES: the deprecated byte's value for larger operator codes."""
+"""Value of the deprecated byte for larger operator codes (BuiltinOperator.PLACEHOLDER_FOR_GREATER_OP_CODES)."""
 
 
 @cache

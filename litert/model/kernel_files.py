@@ -1,4 +1,4 @@
-"""Writes one file for each kernel, with the source code that the kernel compiler gets, for people to read."""
+"""Writes files with the source code that the kernel compiler gets, one for each kernel, for people to read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_FILES, _MOST_LETTERS = 10_000, 256 << 20  # the texts may come from a fore
 
 
 def write_kernels(folder: str, texts: Sequence[str]) -> str:
-    """Writes the source code of each kernel as `program<n>.cl` to a directory; makes the directory if necessary.
+    """Writes the source code of each kernel to a file `program<n>.cl` in a directory, which is made if necessary.
 
     Returns a sentence that says how many kernels were written to which directory.
 
@@ -40,5 +40,5 @@ def write_kernels(folder: str, texts: Sequence[str]) -> str:
 
 
 def dump_at_load(folder: str, texts: Sequence[str]) -> None:
-    """Writes the kernels of a model while the model is loaded, and logs where the files are."""
+    """Writes the kernels of a model that is being loaded, and logs the files' location."""
     _LOG.info("%s", write_kernels(folder, texts))

@@ -1,4 +1,4 @@
-"""The manifest of a compiled file: records which tools made the file, and digests of its assets and byte code.
+"""The manifest of a compiled file, which records the tools that made the file, and digests of its parts.
 
 The manifest is JSON under the metadata key `litert_npu_manifest`. The manifest contains no paths and no times, so
 that the same input, flags and versions produce the same bytes.
@@ -30,7 +30,7 @@ _NO_FLAGS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """Size and SHA-256 of data, with which the data in a file are compared.
+    """Size and SHA-256 of data; a comparison with them shows whether the data in a file have changed.
 
     Attributes:
       size: Number of bytes.
@@ -58,7 +58,7 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class ShapeOutput:
-    """An output of an NPU call, whose shape is known only at run time.
+    """A reference to an output of an NPU call; the output's shape is known only at run time.
 
     Attributes:
       call_name: Name of the NPU call's function.
@@ -76,13 +76,13 @@ class Manifest:
     """The facts that a compiled file records about itself.
 
     Attributes:
-      soc_manufacturer, soc_model: Manufacturer and model of the NPU, same as in the stamp.
+      soc_manufacturer, soc_model: Manufacturer and model of the NPU, which are the same as in the stamp.
       plugin_sdk_version: Version of the vendor's compiler.
-      flags: Values of the flags that the user gave, by name; flags with a path as value are omitted.
-      assets: Digests of assets, by the names that `register_asset` gets.
+      flags: Values of the flags that the user gave, by name; flags whose value is a path are omitted.
+      assets: Digests of assets, by the names under which the assets are passed to `register_asset`.
       modules: Digests of byte code modules, in the order of `Model.byte_code`.
       shape_outputs: Outputs of all NPU calls whose shape is known only at run time.
-      native_assets: Names of assets with machine code that NPU calls run, if the user allows machine code.
+      native_assets: Names of assets that contain machine code; NPU calls run this code if the user allows it.
       sdk_version: Version of this project that wrote the file.
       has_digest: Whether the file reserves bytes for a digest of the whole file.
     """
@@ -99,7 +99,7 @@ class Manifest:
     has_digest: bool = False
 
     def to_json(self) -> bytes:
-        """Returns the manifest as the file stores it: one line of UTF-8 with sorted keys."""
+        """Returns the manifest in the form for the file, which is one line of JSON in UTF-8 with sorted keys."""
         document = _MANIFEST.dump(self)
         assert isinstance(document, dict)
         return json.dumps(
@@ -140,8 +140,8 @@ def read_manifest(model: Model, where: str = "") -> Manifest | None:
     """Returns a model's manifest; None if the model has no manifest.
 
     Raises:
-      LiteRtError: Same as `Manifest.from_json`; also INVALID_FLATBUFFER, if only the manifest or only the file has
-        a place for the file's digest.
+      LiteRtError: Same as `Manifest.from_json`; also INVALID_FLATBUFFER, if the manifest says that the file has a
+        place for a digest but the file has none, or if the manifest does not mention the place that the file has.
     """
     blob = model.find_metadata(MANIFEST_KEY)
     manifest = None if blob is None else Manifest.from_json(blob.view, where)

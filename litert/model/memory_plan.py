@@ -23,7 +23,7 @@ class MemorySpaceUse:
     """A memory of the NPU, and how much of this memory an NPU call uses.
 
     Attributes:
-      name: The vendor's name of the memory: `CMX`, `DDR`.
+      name: The vendor's name of the memory, such as `CMX` or `DDR`.
       used: Number of bytes that the NPU call uses, from the start of the memory.
       capacity: Size of the memory, in bytes; 0 if the vendor does not give the size.
     """
@@ -35,10 +35,10 @@ class MemorySpaceUse:
 
 @dataclass(frozen=True, slots=True)
 class PlacedBuffer:
-    """A range of a memory that holds one object during some steps of an NPU call.
+    """A range of the NPU's memory that is reserved for one object during some steps of an NPU call.
 
     Attributes:
-      name: Name of the tensor in this range of memory, or the range's purpose.
+      name: Name of the tensor in this range of memory; for a range without a tensor, its purpose.
       space: Index of the memory in `MemoryPlan.spaces`.
       offset, size: Offset and size of the range, in bytes.
       first, last: Indices of the first and the last step during which the memory holds the object.
@@ -59,7 +59,7 @@ class MemoryPlan:
     Attributes:
       steps: The vendor's names of the NPU's steps, in execution order.
       spaces: Memories of the NPU.
-      buffers: Used ranges of the memories, in any order.
+      buffers: Ranges of the memories that the NPU call uses, in any order.
     """
 
     steps: Sequence[str]

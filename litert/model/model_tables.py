@@ -1,6 +1,6 @@
-"""Packs a model into the tables of a flatbuffer; references between objects become indices.
+"""Writes a model as tables of a flatbuffer; references between objects become indices.
 
-The code for tensors and ops is optimized, because they make up most of a model.
+The code for tensors and ops is optimized, because most of a model consists of tensors and ops.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ModelTables:
         outside: Mapping[int, int],
         call_options: Mapping[int, bytes],
     ) -> None:
-        """Takes data positions as `SchemaWriter` does, and custom options of dispatch ops, by the op's `id`."""
+        """Takes the same data positions as `SchemaWriter`, and dispatch ops' custom options by the op's `id`."""
         self._model = model
         self._writer = SchemaWriter(inside, outside)
         self._buffers = all_buffers(model)
@@ -288,7 +288,7 @@ class ModelTables:
 
 
 def all_buffers(model: Model) -> list[Buffer]:
-    """Returns the model's list of buffers, then buffers that tensors or metadata use but the list lacks."""
+    """Returns the buffers in the model's list, then all other buffers that tensors or metadata use."""
     used = [tensor.buffer for subgraph in model.subgraphs for tensor in subgraph.tensors]
     used += [entry.buffer for entry in model.metadata]
     used += [entry for entry in model.metadata_buffers if isinstance(entry, Buffer)]

@@ -1,10 +1,9 @@
-"""Counts an op's arithmetic operations and memory traffic, from its shapes, types and options.
+"""Computes the number of an op's arithmetic operations and its memory traffic from its shapes, types and options.
 
 The counts agree with TFLite's converter (`GetArithmeticCount` in TensorFlow's `compiler/mlir/lite/ir/tfl_ops.cc`;
-examples are in `lite/tests/get-arithmetic-count.mlir`). The converter adds up all arithmetic: two for each
-multiply-accumulate, and one for each other operation. The module `op_cost` counts multiply-accumulates (of
-convolutions, matrix products and the like) and other operations separately. Fused activations and data movement
-count as zero.
+examples are in `lite/tests/get-arithmetic-count.mlir`). The converter adds up all arithmetic, and counts a
+multiply-accumulate as two operations. The module `op_cost` counts multiply-accumulates (in convolutions, matrix
+products and similar ops) and other operations separately. Fused activations and data movement count as zero.
 """
 
 from __future__ import annotations
@@ -24,7 +23,8 @@ class OpCost:
 
     Attributes:
       macs: multiply-accumulates.
-      operations: Number of other arithmetic operations, such as one for each element of a sum.
+      operations: Number of all other arithmetic operations; for example, an addition of two tensors has one for
+        each element.
       bytes: Memory traffic in bytes, if the op reads each input and constant once, and writes each output once.
     """
 
@@ -102,7 +102,7 @@ def find_cost(op: Op) -> OpCost:
 
 
 _Arithmetic = tuple[int, int]
-"""Number of multiply-accumulates, and number of other arithmetic operations."""
+"""Number of multiply-accumulates, and number of all other arithmetic operations."""
 
 
 class _UnknownError(Exception):
@@ -195,7 +195,7 @@ def _nothing(op: Op) -> _Arithmetic:
 
 _CALLS = frozenset({"CALL", "CALL_ONCE", "IF", "STABLEHLO_CASE", "STABLEHLO_WHILE", "WHILE"})
 _EXPONENTIAL = 64
-"""Number of operations that an exponential or a similar function counts as, as in TFLite's converter."""
+"""An exponential or a similar function counts as this number of operations, as in TFLite's converter."""
 
 _NAMES: Mapping[Callable[[Op], _Arithmetic], str] = {
     _weighted: "CONV_2D CONV_3D DEPTHWISE_CONV_2D FULLY_CONNECTED",
@@ -227,7 +227,7 @@ _ARITHMETIC = {name: count for count, names in _NAMES.items() for name in names.
 _READ_IN_PART = {
     "EMBEDDING_LOOKUP": 1, "GATHER": 0, "GATHER_ND": 0, "SLICE": 0, "STRIDED_SLICE": 0,
 }  # fmt: skip
-"""For each op that reads only as many bytes from an input as the op writes: the index of the input."""
+"""Ops that read only as many bytes from one input as they write, with the index of this input."""
 
 
 def _count_bytes(op: Op) -> int:

@@ -1,10 +1,10 @@
-"""Finds out which ops of two versions of a subgraph are the same, to compare two versions of a model.
+"""Finds the ops that are the same in two versions of a subgraph, for a comparison of two versions of a model.
 
 A file does not record where its ops come from, so this module matches ops in several steps. The first step matches
-equal ops from the start of both versions up to the first difference. The next steps match ops of the same kind
-that write tensors with the same names, ops that read the same matched tensors, and ops that write tensors for the
-same matched readers. The last step matches the remaining ops between two matched ops by kind and order, unless
-both their names and their inputs differ. Each step of the matching takes linear time.
+the ops of both versions in order until two ops differ. The next steps match ops of the same kind that write
+tensors with the same names, ops that read the same matched tensors, and ops whose results are read by the same
+matched ops. The last step matches the remaining ops between two matched ops by kind and order, if their names or
+their inputs agree. Each step of the matching takes linear time.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class OpMatching:
 
     Attributes:
       ops: Maps each matched op after the change to the same op before the change.
-      tensors: Maps tensors after the change to the same tensors before the change: results of matched ops, inputs
-        of the subgraph, and tensors that no op writes.
+      tensors: Maps tensors after the change to the same tensors before the change. The tensors are results of
+        matched ops, inputs of the subgraph, and tensors that no op writes.
     """
 
     def __init__(self, before: Subgraph, after: Subgraph) -> None:
@@ -47,7 +47,7 @@ class OpMatching:
         return self.tensors.get(after) is before or self._namesake(after) is before
 
     def count_moved(self) -> int:
-        """Returns the least number of ops whose moves would restore the order before the change."""
+        """Returns the least number of ops that must be moved to restore the order before the change."""
         place = {op: index for index, op in enumerate(self._before.ops)}
         places = [place[self.ops[op]] for op in self._after.ops if op in self.ops]
         ends: list[int] = []  # for each length, the smallest end of an ascending sequence

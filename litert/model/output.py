@@ -1,9 +1,9 @@
-"""Writes a planned file: copies data inside the operating system's kernel where possible.
+"""Writes a planned file; where possible, the operating system's kernel copies the data.
 
-The file has a temporary name until it is complete. On file systems that can share blocks between files, the copy
-shares the source's blocks (as `cp --reflink` does). On other file systems, the module allocates the target's
-blocks at once and copies the data through a pipe of 1 MiB. The copy through this pipe takes 0.6 of the time of
-`copy_file_range` and `sendfile`, which internally use a pipe of 16 pages (measured on ext4, Linux 6).
+The file has a temporary name until it is complete. On file systems that can share blocks between files, the new
+file shares the source's blocks (as after `cp --reflink`). On other file systems, the module allocates all blocks
+of the target first, and copies the data through a pipe of 1 MiB. The copy through this pipe takes 0.6 of the time
+of `copy_file_range` and `sendfile`, which internally use a pipe of 16 pages (measured on ext4, Linux 6).
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ _NO_KERNEL_COPY = {
     errno.ETXTBSY, errno.ENOTSOCK, errno.ENODEV, errno.ENOTTY, errno.EMFILE, errno.ENFILE,
 }  # fmt: skip
 _Way = Callable[[int, int, int, int], int]
-"""Function that copies bytes from a source file. The arguments are the source's file descriptor, source offset,
-target offset and size; the result is the number of bytes that were copied.
+"""Function that copies bytes from a source file.
+
+The arguments are the descriptor of the source file, the offset in the source, the offset in the target, and the
+size; the result is the number of bytes that were copied.
 """
 
 
@@ -132,7 +134,7 @@ class FileCopy:
     """Copies ranges into a file with the fastest method that works; methods that failed are not tried again."""
 
     def __init__(self, fd: int, size: int) -> None:
-        """Takes the descriptor of the target file, which the caller must close, and the final size of the file."""
+        """Takes the target file's descriptor, which the caller must close later, and the file's final size."""
         self._fd = fd
         self._size = size
         self._has_disk = os.major(os.fstat(fd).st_dev) != 0

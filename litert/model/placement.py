@@ -1,6 +1,7 @@
-"""Plans the positions of a file's data after its tables; keeps the order of the source file.
+"""Plans the positions of the data that follow the tables in a file; keeps the order in the source file.
 
-Blobs that are close together in a source file keep their distances, so that a single copy moves all of them.
+Blobs that are close together in a source file have the same distances in the new file, so that a single copy moves
+all of them.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ _LARGE = 1 << 20  # for such data, padding is worth the faster copy
 _DATA_ALIGNMENT = 16  # alignment of the schema; neighbours keep their relative alignment
 _MAX_GAP = 64  # a gap between neighbours is copied along, and overwritten where it differs
 SIZE_PREFIX = 4
-"""Size of the number before a vector that holds the vector's length, in bytes."""
+"""Size in bytes of the number that is stored before a vector and contains the vector's length."""
 
 
 class Region:
-    """A region of the file that contains blobs, one after the other.
+    """A region of the file that contains one blob after the other.
 
     Attributes:
       places: Position of each blob by its Python `id`, in bytes from the end of the tables.
       blobs: Blobs in the order of their positions; each blob occurs once.
       end: End of the last blob, in bytes from the end of the tables.
       prefix: Number of bytes before each blob that are reserved for the blob's size.
-      has_pages: Whether blobs keep their positions modulo the page size, because the operating system's kernel
-        copies whole pages fastest; requires that the end of the tables is a multiple of `PAGE`.
+      has_pages: Whether each blob's position keeps its remainder modulo the page size, because the operating
+        system's kernel copies whole pages fastest; if so, the end of the tables must be a multiple of `PAGE`.
     """
 
     __slots__ = ("blobs", "end", "has_pages", "places", "prefix")
@@ -106,8 +107,8 @@ class Run(NamedTuple):
     """A range of a source file that is copied unchanged, except for gaps.
 
     Attributes:
-      gaps: Gaps between the blobs of the range: positions in the source file, and the bytes that the copy has
-        there instead.
+      gaps: Gaps between the blobs of the range. Each gap has a position in the source file, and the bytes that
+        replace the source's bytes there.
     """
 
     file: MappedFile
@@ -121,10 +122,10 @@ class Plan:
     """The plan for writing a file; bytes that the plan does not set are zero.
 
     Attributes:
-      texts: Positions in the new file, with bytes that are written after the ranges were copied, and over them.
+      texts: Positions in the new file, and bytes that are written there after the ranges in `runs` were copied.
       size: Size of the whole file, in bytes.
       runs: Ranges of source files that are copied.
-      finish: Function that computes bytes from the otherwise complete file, which are written last; None if there
+      finish: Function that computes bytes from the rest of the file; these bytes are written last. None if there
         are no such bytes.
     """
 
@@ -139,7 +140,7 @@ class Plan:
         self.finish: Callable[[ReadBytes], tuple[int, bytes]] | None = None
 
     def add_region(self, region: Region, start: int) -> None:
-        """Plans the copies of a region's data; the positions in the region count from `start` in the file."""
+        """Plans the copies of a region's data; the region's positions count from the file position `start`."""
         prefix_size = region.prefix
         file: MappedFile | None = None
         source = target = end = 0  # start of the run, if there is a file

@@ -1,9 +1,9 @@
-"""Updates the indices by which a file refers to subgraphs and ops, when a subgraph or op is removed or replaced.
+"""Updates the indices of subgraphs and ops in a model after a subgraph or op was removed or replaced.
 
-The options of an op may contain indices of other subgraphs. The metadata `model_control_dependencies` list pairs
-of ops, by index, that must run in the order of the pair although no tensor requires this order. The converter
-writes these metadata for ops with side effects, and the interpreter reads them when it passes ops to delegates.
-The metadata are varints: a version, then a list of pairs for each subgraph (LiteRT:
+The options of an op may contain indices of other subgraphs. The metadata `model_control_dependencies` contain
+pairs of op indices: the first op of a pair must run before the second, although no tensor requires this order. The
+converter writes these metadata for ops with side effects, and the interpreter reads them when it passes ops to
+delegates. The metadata are varints: a version, then a list of pairs for each subgraph (LiteRT:
 `tflite/converter/experimental/remat/metadata_util.cc`).
 """
 
@@ -19,7 +19,7 @@ from litert.model.table import Table
 
 CONTROL_DEPENDENCIES_KEY = "model_control_dependencies"
 Edge = tuple[int, int]
-"""Index of an op, and index of an op that must run after the first op."""
+"""Index of an op, and index of another op that must run later."""
 _VERSION = 1
 _MAX_BITS = 32
 
@@ -95,7 +95,7 @@ def _fields(type_name: str) -> tuple[str, ...]:
 
 
 def read_control_dependencies(model: Model) -> list[list[Edge]]:
-    """Returns the edges of each subgraph; none if the metadata are missing, or are invalid for the interpreter."""
+    """Returns the edges of each subgraph, or no edges if the metadata are missing or invalid."""
     blob = model.find_metadata(CONTROL_DEPENDENCIES_KEY)
     none: list[list[Edge]] = [[] for _ in model.subgraphs]
     if blob is None:
@@ -108,7 +108,7 @@ def read_control_dependencies(model: Model) -> list[list[Edge]]:
 
 
 def set_control_dependencies(model: Model, edges: Sequence[Iterable[Edge]]) -> None:
-    """Replaces the edges in a model's metadata, if the model has such metadata; omitted subgraphs get no edges."""
+    """Replaces the edges in a model's metadata, if these exist; subgraphs that `edges` lacks get no edges."""
     every = [*edges, *([()] * (len(model.subgraphs) - len(edges)))]
     data = bytearray()
     _put(data, _VERSION)

@@ -21,7 +21,7 @@ _BLOCKWISE, _MULTI_AXIS = "BlockwiseQuantization", "MultiAxisQuantization"
 def read_quantization(
     table: Table, tensor_of: Callable[[int], ConstantTensor | None]
 ) -> Quantization | None:
-    """Converts a table; `tensor_of` returns the tensor at an index; the result is None if the table is empty."""
+    """Converts a table, or returns None if the table is empty; `tensor_of` returns the tensor at an index."""
     fields = dict(table.fields())
     details: Table | None = fields.pop("details", None)
     fields.pop("details_type", None)
@@ -55,7 +55,7 @@ def quantization_table(quantization: Quantization, index_of: IndexOf) -> Table:
 
 
 def with_indices(table: Table, blockwise: BlockwiseQuantization, index_of: IndexOf) -> Table:
-    """Returns a copy of a table that a file contained, with the current indices of tensors."""
+    """Returns a copy of a table from a file; the copy contains the current indices of tensors."""
     details: Table = table.get("details")
     return table.with_fields(details=details.with_fields(**_indices(blockwise, index_of)))
 

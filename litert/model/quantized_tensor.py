@@ -19,8 +19,8 @@ class QuantizedTensor:
     """Quantization by the formula `real = scale * (integer - zero_point)`.
 
     Attributes:
-      scale, zero_point: Arrays of float32 and int64 that broadcast with the tensor: they hold one number for the
-        whole tensor, or one number for each index along one dimension.
+      scale, zero_point: Arrays of float32 and int64, whose shapes can be broadcast to the tensor's shape. They
+        contain one number for the whole tensor, or one number for each index along one dimension.
       dtype: NumPy type of the tensor's integers.
     """
 
@@ -77,9 +77,9 @@ def find_quantization(tensor: Tensor) -> QuantizedTensor | None:
 
 
 def describe_quantization(quantization: Quantization | None) -> str:
-    """Describes a quantization in a text such as `scale 0.5, zero point -3`; "" if there is no quantization.
+    """Returns a text about a quantization, such as `scale 0.5, zero point -3`; "" if there is no quantization.
 
-    For a tensor with several scales, the text is such as `8 scales along dimension 0, 0.1 to 0.5, zero points 0`.
+    For a tensor with several scales, an example is `8 scales along dimension 0, 0.1 to 0.5, zero points 0`.
     """
     if quantization is None or not quantization.scale:
         return ""

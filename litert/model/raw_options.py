@@ -25,7 +25,7 @@ RAW_TYPES: Sequence[ElementType] = tuple(RAW_FORMATS)
 RawValue: TypeAlias = bool | int | float | tuple[bool | int | float, ...]
 
 Declaration: TypeAlias = tuple[str, ElementType | str] | tuple[str, ElementType | str, int]
-"""Name and type (such as `"int32"`) of a field, and the number of elements if the field is an array."""
+"""Name of a field, its type (such as `"int32"`), and the number of its elements if the field is an array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,8 @@ def read_raw_fields(
     """Returns the values of fields by name; the value of an array is a tuple.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if a field has a type that `RAW_TYPES` lacks, or exceeds the options.
+      LiteRtError: INVALID_ARGUMENT, if the type of a field is not in `RAW_TYPES`, or if a field extends beyond the
+        options' end.
     """
     values: dict[str, RawValue] = {}
     for field in fields:
@@ -101,7 +102,7 @@ def write_raw_fields(
     data: bytes | memoryview = b"",
     where: str = "",
 ) -> bytes:
-    """Encodes values as the bytes of a C struct; a value may be a NumPy number, or a list for an array.
+    """Encodes values as the bytes of a C struct; a number may be a NumPy number, and an array may be a list.
 
     Bytes between and after the fields are copied from `data`; without `data`, these bytes are zero.
 
@@ -109,8 +110,8 @@ def write_raw_fields(
       The bytes of the C struct; their number is the larger of the struct's `sizeof` and the size of `data`.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if a field cannot hold its value, a field has no value, or a value has no
-        field.
+      LiteRtError: INVALID_ARGUMENT, if a field cannot hold its value, if `values` lacks a field, or if `fields`
+        lacks the name of a value.
     """
     known = [field.name for field in fields]
     for name in values:

@@ -1,4 +1,4 @@
-"""Generates `schema.py` from the schema code that stock LiteRT's Python package contains.
+"""Generates `schema.py` from the code for the schema in stock LiteRT's Python package.
 
 Install `ai-edge-litert`, and then run `python -m litert.model.schema_generator > litert/model/schema.py`. The
 generator reads the names, slots, types and defaults from the text of `ai_edge_litert/schema_py_generated.py`.

@@ -1,8 +1,8 @@
-"""Reads tables, vectors, strings and data of a file according to the schema.
+"""Reads the tables, vectors, strings and data of a file, whose structure the schema defines.
 
 The reader warns of content that it does not know. The function `read_metadata` reads only the metadata of a model
-that another program has in memory. The bytes of such a model may end after the metadata, or unrelated bytes may
-follow the model.
+that another program has in memory. The given bytes may lack the part of the model after the metadata, or may
+contain unrelated bytes after the model.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from litert.model.table import NO_TEXT, Table
 _Item = TypeVar("_Item")
 
 MIN_EXTERNAL_OFFSET = 2
-"""The schema says that an offset from the start of the file "is only valid if > 1"."""
+"""Least valid offset from the start of the file: the schema says that an offset "is only valid if > 1"."""
 
 _INT_VECTORS = [struct.Struct(f"<{count}i").unpack_from for count in range(9)]
 _SHARING = 2  # how often a byte may belong to a constant, on average
@@ -55,7 +55,7 @@ class SchemaReader:
         return self.source.damaged(what, self.place)
 
     def fields(self, type_name: str, table: int) -> tuple[int, ...]:
-        """Returns the offset of each field that the schema has for a table; the offset of an absent field is 0."""
+        """Returns the offset of each field that the schema defines for a table; an absent field has offset 0."""
         vtable = table - i32(self.view, table)[0]
         found = self._layouts.get((type_name, vtable))
         if found is None:
@@ -63,7 +63,7 @@ class SchemaReader:
         return found
 
     def layout(self, type_name: str, vtable: int) -> tuple[int, ...]:
-        """Returns the same offsets as `fields`, from a vtable; warns of fields that the schema lacks."""
+        """Returns the same offsets as `fields`, but from a vtable; warns of fields that the schema lacks."""
         offsets = self.source.vtable(vtable)
         known = len(table_schema(type_name).slots)
         for slot in range(known, len(offsets)):
@@ -155,7 +155,7 @@ def read_metadata(source: MappedFile | memoryview, prefix: str) -> dict[str, Blo
     If several entries have the same name, the result contains the first of these entries.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, if an offset on the way to the metadata is invalid.
+      LiteRtError: INVALID_FLATBUFFER, if an offset that leads to the metadata is invalid.
     """
     file = source if isinstance(source, MappedFile) else None
     reader = SchemaReader(source.view if isinstance(source, MappedFile) else source, file)

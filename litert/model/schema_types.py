@@ -1,4 +1,4 @@
-"""Describes the schema's tables as objects: the slot, type and default of each field.
+"""Represents the schema's tables as objects, with the slot, type and default of each field.
 
 The schema's definitions are parsed on first use.
 """
@@ -42,7 +42,7 @@ class Field(NamedTuple):
       code: Format character of the Python module `struct` for a scalar or for the elements of a vector; "I" for an
         offset.
       size: Size of the field in the table, in bytes.
-      element_size: Size of an element if the field is a vector, in bytes.
+      element_size: Size of an element in bytes, if the field is a vector.
       default: Value that an absent scalar field has; None for fields of other kinds.
       type_name: Name of the schema's table, union or enum that is the type of the field.
     """
@@ -93,7 +93,7 @@ def union_numbers(union: str) -> Mapping[str, int]:
 
 
 def enum_name(enum: str, value: int) -> str:
-    """Returns the name of an enum's value; the number as text if the schema has no name for the value."""
+    """Returns the name of an enum's value; if the schema has no name for the value, returns the number as text."""
     return schema.ENUMS[enum].get(value, str(value))
 
 

@@ -1,7 +1,7 @@
 """Writes tables of the schema to a flatbuffer: copies tables from a file, or makes new tables from values.
 
-Absent fields are not written, and data are not part of the tables. Most tables of options contain only a few
-numbers; the writer copies the bytes of such a table, whatever its type.
+The writer omits absent fields. The constant data are written separately from the tables. Most tables of options
+contain only a few numbers; the writer copies the bytes of such a table, whatever its type.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SchemaWriter:
     """
 
     def __init__(self, inside: Mapping[int, int], outside: Mapping[int, int]) -> None:
-        """Takes the positions of data in and after the flatbuffer, by blob `id`, from the end of the tables."""
+        """Takes data positions in and after the flatbuffer by the blob's `id`; they count from the tables' end."""
         self.out = Assembler()
         self.absolute: list[tuple[int, int]] = []
         self._inside = inside
@@ -62,12 +62,12 @@ class SchemaWriter:
         return [(slot, self.out.offset_vector(addresses))]
 
     def data_vector(self, blob: Blob) -> int | None:
-        """Returns the address of data that the flatbuffer contains after its tables; None for data elsewhere."""
+        """Returns the address of data that follow the tables in the flatbuffer; None for data in other places."""
         place = self._inside.get(id(blob))
         return None if place is None else SIZE_PREFIX - place
 
     def table_with_data(self, offsets: Offsets, scalars: Scalars, slot: int, blob: Blob) -> int:
-        """Adds a table that refers to external data: their position is in `slot`, their size in the next slot."""
+        """Adds a table that refers to external data by their position (in `slot`) and size (in the next slot)."""
         scalars = [(slot, "Q", 0), (slot + 1, "Q", blob.size), *scalars]
         address = self.out.table(offsets, scalars)
         layout = self.out.layout(

@@ -1,7 +1,7 @@
 """Converts sparse constants to dense constants.
 
 TFLite's schema defines the format (`SparsityParameters`): the stored values are the leaves of a tree, and each
-level of the tree is a dimension or a part of a dimension.
+level of the tree stands for a dimension or for a part of a dimension.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _decoded: WeakKeyDictionary[Blob, tuple[tuple[object, ...], bytes]] = WeakKeyDic
 
 
 def find_sparsity_mistake(tensor: Tensor) -> str:
-    """Returns the reason why a sparse constant cannot be converted to a dense constant; "" if it can."""
+    """Returns why a sparse constant cannot be converted to a dense constant; "" if it can be converted."""
     try:
         densify(tensor)
     except LiteRtError as error:
@@ -39,7 +39,7 @@ def find_sparsity_mistake(tensor: Tensor) -> str:
 
 
 def dense_data(tensor: Tensor) -> memoryview:
-    """Returns the bytes of a constant in row-major order, even if the constant is sparse; see `densify`."""
+    """Returns the bytes of a constant in row-major order; a sparse constant is converted by `densify`."""
     return tensor.data if tensor.sparsity is None else memoryview(densify(tensor))
 
 

@@ -1,7 +1,7 @@
-"""The stamp of a compiled file: names the vendor and the NPU for which the file is compiled, as stock LiteRT does.
+"""The stamp of a compiled file, which names the vendor and the NPU for which the file was compiled.
 
-The stamp has 250 bytes under the metadata key `LiteRtStamp`: the manufacturer starts at byte 0, and the SoC model
-at byte 125; both are padded with zeros (LiteRT: `litert/core/build_stamp.cc`).
+The stamp has stock LiteRT's format: 250 bytes under the metadata key `LiteRtStamp`. The manufacturer's name starts
+at byte 0, and the SoC model's name at byte 125; zeros follow each name (LiteRT: `litert/core/build_stamp.cc`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Stamp:
         """Returns the stamp's 250 bytes.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if a name is too long, or contains characters that do not print.
+          LiteRtError: INVALID_ARGUMENT, if a name is too long, or contains unprintable characters.
         """
         return b"".join(_field(name) for name in (self.soc_manufacturer, self.soc_model))
 

@@ -1,4 +1,4 @@
-"""Checks whether a model would crash stock LiteRT's interpreter, which trusts some properties of models."""
+"""Checks whether a model would crash stock LiteRT's interpreter, which does not check all properties of models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NEEDED_INPUTS: Mapping[str, Sequence[int]] = {
     "STABLEHLO_COMPOSITE": (), "SVDF": (0, 1, 2), "TRANSPOSE_CONV": (0, 1, 2),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (0,), "UNIDIRECTIONAL_SEQUENCE_RNN": (0,),
 }  # fmt: skip
-"""Builtin ops whose stock kernels check for absent inputs, with the indices of inputs that they do not check."""
+"""Builtin ops whose stock kernels handle absent inputs, with the indices of inputs for which they do not."""
 
 _LEAST_INPUTS: Mapping[str, int] = {
     "ASSIGN_VARIABLE": 2, "BATCH_MATMUL": 2, "SLICE": 3, "SPLIT": 2, "STRIDED_SLICE": 4,
@@ -31,7 +31,7 @@ _CALLED: Mapping[str, Sequence[str]] = {
     "IF": ("then_subgraph_index", "else_subgraph_index"), "STABLEHLO_COMPOSITE": ("decomposition_subgraph_index",),
     "STABLEHLO_WHILE": _LOOP, "WHILE": _LOOP,
 }  # fmt: skip
-"""Fields with the indices of subgraphs whose tensors stock LiteRT's kernels copy without a check."""
+"""Fields that contain subgraph indices; stock LiteRT's kernels copy these subgraphs' tensors unchecked."""
 
 _MOST_DIMENSIONS = 6
 """Largest rank in XNNPACK, which copies any constant new shape of RESHAPE to an array of this length."""

@@ -1,4 +1,4 @@
-"""Lists the custom ops that stock LiteRT's CPU kernels implement; other custom ops run only in NPU calls."""
+"""The names of the custom ops that stock LiteRT implements on the CPU; other custom ops run only in NPU calls."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _STOCK_CUSTOM_OPS = {
     "Mfcc", "NumericVerify", "TFLite_Detection_PostProcess", "aeq.hadamard_rotation",
     "odml.scaled_dot_product_attention",
 }  # fmt: skip
-"""Custom ops that stock LiteRT's interpreter implements, itself or by XNNPACK, in ai-edge-litert 2.3.0."""
+"""Custom ops for which the interpreter of ai-edge-litert 2.3.0 or its delegate XNNPACK has a kernel."""
 
 
 def find_not_runnable(model: Model) -> Sequence[str]:
-    """Returns the names of the ops in a compiled model that neither an NPU call nor stock LiteRT's CPU runs.
+    """Returns the names of those ops of a compiled model that neither an NPU call nor stock LiteRT can run.
 
     If the result contains several ops with the same name, the name occurs several times.
     """

@@ -1,4 +1,4 @@
-"""Compares two subgraphs op by op; returns added, removed and changed parts as objects."""
+"""Compares two subgraphs op by op; the added, removed and changed parts become objects."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ class Change:
     """A difference between two models: a property with different values.
 
     Attributes:
-      what: Name of the changed property: `fused_activation_function`, `input 1`, `metadata
-        "x"`.
+      what: Name of the changed property, for example `fused_activation_function`, `input 1` or `metadata "x"`.
       before, after: Values of the property, printed as in a dump of the model; "" if the property is absent.
     """
 
@@ -81,7 +80,7 @@ class SubgraphDiff:
       name: Name of the subgraph.
       num_ops_before, num_ops_after: Number of the subgraph's ops in each model.
       removed, added, changed: Ops that differ between the models, in execution order.
-      num_moved: Least number of ops whose moves would restore the first model's order.
+      num_moved: Least number of ops that must be moved to restore the first model's order.
       changes: Differences between the subgraphs' names, inputs, outputs and unused tensors.
     """
 
@@ -160,7 +159,7 @@ def value_changes(
 def mapping_changes(
     before: Mapping[str, Any], after: Mapping[str, Any], text: Callable[[Any], str] = attribute
 ) -> Iterator[Change]:
-    """Yields a difference for each name that only one of two maps has, or whose values differ."""
+    """Yields a difference for each name that is in only one of two maps, or has another value in each map."""
     for name in dict.fromkeys([*before, *after]):
         if name not in before or name not in after or before[name] != after[name]:
             texts = (text(some[name]) if name in some else "" for some in (before, after))

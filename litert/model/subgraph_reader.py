@@ -1,4 +1,4 @@
-"""Reads subgraphs: tensors and ops, which make up most of a file besides data.
+"""Reads subgraphs with their tensors and ops; most tables of a file are tensors and ops.
 
 The loops in this module run ten thousand times for a large model. To keep the loops fast, separate methods read
 the fields that few tensors and ops have.

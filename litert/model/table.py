@@ -1,7 +1,7 @@
-"""Tables of the schema, with fields by name: they are decoded from a file on access, or made from values.
+"""Tables of the schema, whose fields have names; a table is decoded from a file on access, or made from values.
 
-As in the schema, an absent vector or string differs from an empty vector or string. The classes of absent values
-compare equal to empty values; only the writer looks at these classes.
+As in the schema, an absent vector or string differs from an empty vector or string. Absent values have classes of
+their own, and compare equal to empty values; only the writer distinguishes the two.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NO_VECTOR: Final = AbsentVector()
 
 
 def is_absent(value: Sequence[object]) -> bool:
-    """Returns whether a value is absent in the file."""
+    """Returns whether a value stands for an absent field."""
     return not value and isinstance(value, AbsentText | AbsentVector | AbsentList)
 
 
@@ -53,15 +53,15 @@ class Table:
 
     Attributes:
       type_name: Name of the table in the schema.
-      source, position: File that contains the table, and its position in the file, from which the writer copies
-        the table.
+      source, position: File that contains the table, and the table's position in the file; the writer copies the
+        table from there.
       values: Values of the fields, if the table was made from values.
     """
 
     __slots__ = ("position", "source", "type_name", "values")
 
     def __init__(self, type_name: str, source: FlatbufferBytes, position: int) -> None:
-        """Makes a table that is read from a file; use `make` for new tables."""
+        """Makes an object for a table in a file; new tables are made by `make`."""
         self.type_name = type_name
         self.source: FlatbufferBytes | None = source
         self.position = position
@@ -105,7 +105,7 @@ class Table:
         return self._decode(found)
 
     def fields(self) -> Mapping[str, Any]:
-        """Returns the fields that are present, with their values by name, in the order of the schema.
+        """Returns the values of all fields that are present, by name, in the order of the schema.
 
         Raises:
           LiteRtError: INVALID_FLATBUFFER, if the table is damaged.

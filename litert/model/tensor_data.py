@@ -1,8 +1,8 @@
 """Encodes arrays, numbers, strings or bytes as the constant data of TFLite files.
 
-The elements are little-endian and in row-major order. Elements of less than 8 bits are packed into bytes, and the
-first element has the lowest bits. A tensor of strings is a table of offsets, followed by the strings (TFLite:
-`string_util.h`).
+The elements are little-endian and in row-major order. Elements of less than 8 bits are packed into bytes; the
+first element takes the lowest bits of a byte. A tensor of strings is a table of offsets, followed by the strings
+(TFLite: `string_util.h`).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def as_element_type(type_like: TypeLike) -> ElementType:
     """Returns the element type for a name such as `int8` or `INT4`, a NumPy type, or an element type itself.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if no element type has the name; UNSUPPORTED, if none corresponds to the NumPy
-        type.
+      LiteRtError: INVALID_ARGUMENT, if no element type has the name; UNSUPPORTED, if no element type corresponds
+        to the NumPy type.
     """
     if isinstance(type_like, ElementType):
         return type_like
@@ -54,8 +54,8 @@ def encode_constant(
     """Returns the tensor type and the encoded bytes of a constant.
 
     Args:
-      data: Strings, or any value that `numpy.asarray` accepts; or bytes in the file's format, which need an
-        element type and a shape.
+      data: Strings, or any value that `numpy.asarray` accepts; or bytes in the file's format, for which
+        `type_like` and `shape` are required.
       type_like: Type of the elements; by default the type of the array.
       shape: Shape of the constant; by default the shape of the array.
 

@@ -1,7 +1,7 @@
-"""Trailing bytes after all objects of a file, such as the ZIP archive of associated files from TFLite metadata.
+"""The bytes after all objects of a file, such as a ZIP archive of the files that TFLite metadata refer to.
 
-A flatbuffer does not store its size: it ends where its last object ends. The ZIP archive is found by the record at
-the archive's end. The offsets in the archive count from the start of the file, so they are updated when the
+A flatbuffer does not store its size, so its end is the end of its last object. A ZIP archive is recognized by the
+record at its end. The offsets in the archive count from the start of the file, so they are updated when the
 archive moves (APPNOTE.TXT, 4.3).
 """
 
@@ -29,7 +29,7 @@ _ZIP64 = 0xFFFFFFFF
 
 
 def find_trailing(source: FlatbufferBytes, root: int, data_end: int) -> tuple[int, int] | None:
-    """Returns the position and the number of the trailing bytes after all tables and constants.
+    """Returns the position and number of the bytes that follow all tables and constants.
 
     The result is None if there are no trailing bytes.
     """
@@ -134,7 +134,7 @@ def _find_archive(tail: memoryview, start: int) -> int | None:
 
 
 def moved_archive(trailing: memoryview, old: int, new: int) -> tuple[int, bytes] | None:
-    """Computes the new offsets in a ZIP archive for trailing bytes that move from `old` to `new` in the file.
+    """Computes new offsets for a ZIP archive in trailing bytes that move from position `old` to `new` in the file.
 
     Returns:
       A position in `trailing`, and the new bytes (the archive's directory) from this position to the end. None if

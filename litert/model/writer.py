@@ -1,8 +1,9 @@
-"""Writes a `Model` to a TFLite file: writes new tables, and copies the data once.
+"""Writes a `Model` to a TFLite file; makes new tables, and copies the data only once.
 
-The writer lays out the whole file before it writes the first byte. The order is: tables, data in the flatbuffer,
-data after the flatbuffer (`Buffer.offset`, large custom options), byte code, trailing bytes. The writer recomputes
-offsets that count from the start of the file. Equal models are written as equal bytes.
+The writer lays out the whole file before it writes the first byte. The parts of the file are, in this order:
+tables, data in the flatbuffer, data after the flatbuffer (`Buffer.offset`, large custom options), byte code,
+trailing bytes. The writer recomputes offsets that count from the start of the file. Equal models are written as
+equal bytes.
 """
 
 from __future__ import annotations
@@ -64,9 +65,9 @@ def write_model(
       model: Model to write; the model does not change. The custom options of dispatch ops are computed for the
         file, and not stored in the model.
       path: Path of the file; an old file at this path stays until the new file is complete.
-      appended: Byte code modules that are written in addition to the model's own modules.
+      appended: Byte code modules to write in addition to the model's own modules.
       seal: Function that computes the file's seal, if the file gets a digest.
-      digest_weights: Whether a file of more than 64 MiB also gets a digest, if the model's `has_digest` is true.
+      digest_weights: Whether even a file of more than 64 MiB gets a digest, if the model's `has_digest` is true.
       permissions: Permissions of the file; see `open_atomic`.
 
     Raises:

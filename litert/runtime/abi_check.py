@@ -1,4 +1,4 @@
-"""Checks, once per process and with a tiny model, that stock LiteRT's structs have the layout of `tflite_abi`."""
+"""Checks that stock LiteRT's structs have the layout in `tflite_abi`; runs a tiny model once per process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _is_checked = False
 
 
 def check_abi() -> None:
-    """Runs an NPU call in the installed stock LiteRT interpreter, once in this process."""
+    """Runs an NPU call in the installed stock LiteRT interpreter, unless this process has done so before."""
     global _is_checked
     with _lock:
         if not _is_checked:
@@ -76,7 +76,7 @@ class _StaticKernel(_DoublingKernel):
 
 
 def check_profiler() -> None:
-    """Checks, once in this process, that XNNPACK reports the operator that it runs.
+    """Checks, once per process, that XNNPACK reports the operator that it runs in the tiny model.
 
     Raises:
       LiteRtError: UNSUPPORTED, if XNNPACK does not report the operator.

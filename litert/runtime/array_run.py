@@ -1,4 +1,4 @@
-"""Runs a signature on arrays, which are copied to buffers that stay bound to the signature between runs."""
+"""Runs a signature on arrays; the arrays are copied to buffers that stay bound to the signature between runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ArrayRunner:
             ]
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
-        """Runs the signature on arrays by name, or on values that NumPy converts; returns new arrays by name."""
+        """Runs the signature on named arrays, or on values that NumPy converts; returns new arrays by name."""
         signature = self._signature
         try:
             if inputs.keys() != self._names:

@@ -1,4 +1,4 @@
-"""Places the tensors of a signature in the caller's buffers, or plans copies where this is not possible."""
+"""Places a signature's tensors in the caller's buffers; plans copies for tensors that cannot be placed there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Binding:
     def __init__(
         self, subgraph: PlannedSubgraph, inputs: Sequence[int], outputs: Sequence[int]
     ) -> None:
-        """Starts without bindings; `inputs` and `outputs` are tensors of the subgraph."""
+        """Binds no buffers yet; `inputs` and `outputs` are the indices of tensors of the subgraph."""
         self._subgraph = subgraph
         self._tensors = subgraph.tensors
         self._inputs = inputs
@@ -47,7 +47,8 @@ class Binding:
 
         The memory of the subgraph must be planned.
 
-        An output without a buffer stays in the interpreter's memory; callers use this for dynamic shapes.
+        An output without a buffer stays in the interpreter's memory; callers pass None for outputs with dynamic
+        shapes.
         """
         self._take_over()
         self._copies_in.clear()
@@ -63,7 +64,7 @@ class Binding:
             self._use_own_memory(tensor)
 
     def copy_in(self) -> None:
-        """Copies inputs that no kernel can read in place, and makes device memory accessible to the CPU."""
+        """Copies the inputs that kernels cannot read in place, and makes device memory accessible to the CPU."""
         for tensor in self._shared:
             self._tensors.hold_memory(tensor)
         for source, destination in self._copies_in:
@@ -72,8 +73,8 @@ class Binding:
     def copy_out(self) -> None:
         """Copies those outputs that the run did not write directly into their buffers.
 
-        If a delegate hides an op with an output shape known only at run time, the interpreter allocates memory for
-        later outputs during the run.
+        The interpreter allocates memory for some outputs during the run if a delegate runs an earlier op whose
+        output shape is known only at run time.
         """
         for tensor, buffer in self._copies_out:
             self._copy_out(tensor, buffer)

@@ -11,17 +11,17 @@ from litert.runtime.op_timer import OpRun
 
 _DEVICE_S = (SpanKind.TASK, SpanKind.TRANSFER)
 _TOLD = (*_DEVICE_S, SpanKind.WAIT, SpanKind.HOST)
-"""A part of an NPU call.
-
-Time during which the device works counts as the device's time, even if the host works or waits in parallel.
-"""
+"""Kinds of the spans that are recorded for parts of an NPU call."""
 
 
 class CallPart(NamedTuple):
-    """duration_ns: Time of this part that belongs to no other part of the call, in nanoseconds.
+    """A part of an NPU call.
+
+    Time during which the device works counts as the device's time, even if the host works or waits in parallel.
 
     Attributes:
       task: The vendor's number of the task; -1 if the part is not a task.
+      duration_ns: Time of this part that belongs to no other part of the call, in nanoseconds.
     """
 
     kind: SpanKind

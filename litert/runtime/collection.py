@@ -43,8 +43,9 @@ class Collection:
           subgraphs: All subgraphs by their index in the file.
           planned: Subgraphs that signatures run.
           profiler: Profiler with which the model was loaded.
-          detail_level: Level of detail, passed to vendors; from `OP_DETAIL_LEVEL` on, each op is measured, too.
-          warm_up: Number of first runs that are not measured.
+          detail_level: Level of detail, which vendors get; if it is `OP_DETAIL_LEVEL` or higher, each op is
+            measured, too.
+          warm_up: Number of runs at the start that are not measured.
 
         Raises:
           LiteRtError: An error of a vendor. If an error is raised, no measurement is active.

@@ -1,8 +1,8 @@
-"""Compiles a model when it is loaded, like stock LiteRT, for the first vendor that takes at least one op.
+"""Compiles a model when it is loaded, as stock LiteRT does; the first vendor that takes an op is used.
 
-Stock LiteRT passes the model to all plugins in turn. In this project, a compiled file is for one vendor, named in
-the file's stamp, so the first vendor that takes an op is offered all ops. The compiled model is cached in the
-cache directory of the `Environment`, so that later loads import no compiler.
+Stock LiteRT passes the model to all plugins in turn. In this project, a compiled file is for one vendor, which is
+named in the file's stamp; therefore the first vendor that takes an op is offered all ops. The compiled model is
+cached in the cache directory of the `Environment`, so that later loads import no compiler.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def compiled_at_load(
       source: The model, which is not compiled yet.
       where: Name of the model, for log messages.
       options: Options of the program.
-      environment: Folders of plugins, of dispatch tables and of the cache.
+      environment: Options that name the folders of plugins, of dispatch tables and of the cache.
 
     Yields:
-      The compiled model: from the cache, with its graph, or newly compiled. The caller closes the file, whose path
-        may no longer exist after the block. `Nothing`, if no vendor takes any op.
+      The compiled model: an entry of the cache with its graph, or the new file. The caller closes the file, whose
+        path may no longer exist after the block. If no vendor takes any op, the result is a `Nothing`.
 
     Raises:
       LiteRtError: An error of the compilation, if the program has set a vendor, assets or compiler options;

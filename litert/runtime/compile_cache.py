@@ -1,8 +1,8 @@
-"""A cache directory of models that were compiled at load; several processes may share the directory.
+"""A cache directory for models that were compiled at load; several processes may share the directory.
 
-An entry is either a compiled file with a seal that contains the entry's key, or a file with the reason why no
-vendor takes an op. Incomplete entries are never visible. If an entry is damaged or its asset files have changed,
-the model is compiled again. The least recently used entries are removed when the directory grows too large.
+An entry is either a compiled file whose seal depends on the entry's key, or a file with the reasons why no vendor
+takes an op. Incomplete entries are never visible. If an entry is damaged or its asset files have changed, the
+model is compiled again. The least recently used entries are removed when the directory grows too large.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class CompileCache:
     """The cache directory, which is created when the first entry is stored."""
 
     def __init__(self, folder: str, limit_bytes: int) -> None:
-        """Sets the directory, which other processes may share, and its size limit.
+        """Sets the directory and its size limit; other processes may share the directory.
 
         The newest entry is kept even if it exceeds the limit.
         """
@@ -73,7 +73,7 @@ class CompileCache:
         self._limit_bytes = limit_bytes
 
     def find(self, key: str, options: Options) -> Kept | Nothing | None:
-        """Returns the entry for a key and these options for loading; None if there is no usable entry."""
+        """Returns the entry for a key; None if there is no entry that is usable with the options."""
         with suppress(OSError, LiteRtError):
             path = self._path(key, _NOTHING)
             why = read_entry(path, _PURPOSE).decode()
@@ -107,7 +107,7 @@ class CompileCache:
         return None
 
     def store(self, key: str, model: Model) -> MappedFile | None:
-        """Stores a compiled model, and returns the open file, or None if storing fails."""
+        """Stores a compiled model, and returns the open file; returns None if the model cannot be stored."""
         # Imported here, because a cached model needs no writer
         from litert.model.writer import write_model
 

@@ -1,10 +1,10 @@
 """Computes the name of a compiled model in the cache: a digest of all inputs of the compilation.
 
-The digest covers the model's bytes, the options for loading, the plugins, and all files that options or
-environment variables refer to: custom layers, option values that are paths, and options that exported plugins read
-from the environment. A large file is read again only after a change; for plugins, the digest covers the sizes and
-modification times of files. Companion files of assets are known only to the plugin, and are not in the digest:
-`CompileCache.find` compares companion files.
+The digest covers the model's bytes, the options for loading, the plugins, and all files to which options or
+environment variables refer: custom layers, option values that are paths, and options that exported plugins read
+from the environment. The digest of a large file is stored, so that the file is read again only after a change. For
+plugins, the digest covers the sizes and modification times of their files. The digest does not cover companion
+files of assets, because only the plugin knows them; `CompileCache.find` compares these files.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _plain(value: Any) -> Any:
 
 
 def model_digest(source: MappedFile | bytes, folder: str) -> str:
-    """Returns the SHA-256 of a model; `directory` caches the digest of a large file with its `stat` data."""
+    """Returns the SHA-256 of a model; stores a large file's digest and `stat` data in a directory for reuse."""
     if isinstance(source, bytes):
         return Digest.of(Blob(source)).sha256
     if source.size < _LARGE_FILE:
@@ -135,7 +135,7 @@ def _digest_named_files(options: Options, cache_folder: str) -> Sequence[tuple[s
 
 
 def layer_paths(options: Options) -> Sequence[str]:
-    """Returns the files and directories of custom layers: the program's, then those in environment variables."""
+    """Returns the paths of custom layers: first those in the options, then those in environment variables."""
     return [*options.custom_layers, *environment_layers()]
 
 
@@ -152,7 +152,7 @@ def layer_files(paths: Sequence[str]) -> list[str]:
 
 
 def environment_infos(known: Sequence[CustomOpInfo]) -> list[CustomOpInfo]:
-    """Returns the assets that environment variables give for exported plugins, without ops in `known`."""
+    """Returns exported plugins' assets from environment variables, except assets for ops that `known` contains."""
     names = {info.op_name for info in known}
     infos: list[CustomOpInfo] = []
     for text in [*environment_parts(CUSTOM_OP_INFO_VARIABLE), *_flags("npu_custom_op_info")]:

@@ -1,8 +1,8 @@
 """A TensorFlow Lite delegate that runs NPU calls in stock LiteRT's interpreter, by taking each `DISPATCH_OP`.
 
 During its construction, the interpreter calls the delegate for each subgraph, before XNNPACK takes the remaining
-ops. Each Each op gets its own kernel: with one kernel for several ops, the interpreter might fuse neighbouring
-ops, and the order of their inputs would be lost.
+ops. Each op gets its own kernel, because otherwise the interpreter might fuse neighbouring ops, and the order of
+their inputs would be lost.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class DelegateKernel(Protocol):
     """A kernel that runs instead of an op."""
 
     def prepare(self) -> None:
-        """Prepares the kernel for the current shapes; the arena is planned after this call."""
+        """Prepares the kernel for the current shapes; the interpreter plans the arena after this call."""
         ...
 
     def run(self) -> None:
@@ -62,7 +62,7 @@ class NpuDelegate:
         )
 
     def take_error(self) -> BaseException | None:
-        """Returns and clears the exception of a callback; the interpreter knows only that a callback failed."""
+        """Returns and clears the exception of a callback; the interpreter reports only that a callback failed."""
         error, self._error = self._error, None
         return error
 

@@ -1,4 +1,4 @@
-"""Creates runners for a model's signatures by mapping names to the interpreter's subgraphs and tensors."""
+"""Creates runners for a model's signatures: finds the interpreter's subgraphs and tensors for their names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from litert.runtime.subgraph import InterpreterSubgraph
 def match_subgraphs(
     subgraphs: Sequence[Subgraph], shown: Sequence[InterpreterSubgraph]
 ) -> dict[int, InterpreterSubgraph]:
-    """Matches the model's subgraphs with the interpreter's, which skips validation subgraphs."""
+    """Matches the model's subgraphs with the interpreter's subgraphs, which lack validation subgraphs."""
     found = {}
     rest = list(shown)
     for index, subgraph in enumerate(subgraphs):

@@ -1,4 +1,4 @@
-"""Host memory that is suitable for CPU kernels; a vendor's requirements only describe memory for the NPU."""
+"""Allocates and checks host memory for CPU kernels; a vendor's requirements describe only memory for the NPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from litert.core.tensor_type import RankedTensorType
 CPU_ALIGNMENT = 16
 """Alignment that CPU kernels need, in bytes.
 
-Constants in a file, which kernels use in place, may have only this alignment.
+Constants, which kernels use in place in the file, may have only this alignment.
 """
 
 CPU_OVERREAD = 16
@@ -44,8 +44,8 @@ def allocate(
 def is_fit_for_cpu(buffer: TensorBuffer, size: int) -> bool:
     """Returns whether CPU kernels can use the first `size` bytes of a buffer in place.
 
-    CPU kernels cannot use foreign memory that ends at the end of a page, since the next page may be unmapped, now
-    or later. CPU kernels also cannot use vendor memory whose address changes between accesses.
+    CPU kernels cannot use memory of other owners if it ends at the end of a page, since the next page may be
+    unmapped at any time. CPU kernels also cannot use vendor memory whose address changes between accesses.
     """
     if isinstance(buffer, DeviceBuffer) and not buffer.is_steady:
         return False

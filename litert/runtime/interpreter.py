@@ -1,4 +1,4 @@
-"""Wraps stock LiteRT's interpreter: adds this project's delegate, and converts errors to `LiteRtError`."""
+"""Stock LiteRT's interpreter with this project's delegate; errors are converted to `LiteRtError`."""
 
 from __future__ import annotations
 
@@ -60,15 +60,14 @@ class GraphInterpreter:
           num_threads: Number of CPU threads.
           kernel_mode: Kernels that run the ops outside of NPU calls.
           make_kernel: Function that creates the kernels for NPU calls.
-          custom_op_hint: Hint for a custom op that has a kernel neither for the NPU nor for the
-            CPU.
-          stock_arguments: Further arguments for stock LiteRT's constructor; delegates among them come after this
-            project's delegate.
+          custom_op_hint: Hint in the error about a custom op that neither the NPU nor the CPU can run.
+          stock_arguments: Further arguments for stock LiteRT's constructor; delegates among them get the ops after
+            this project's delegate.
           profiler: Profiler to which XNNPACK reports the times of its operators.
 
         Raises:
           LiteRtError: An error of `make_kernel`; INVALID_FLATBUFFER, if the interpreter refuses the model;
-            UNSUPPORTED_RUNTIME_VERSION, if stock LiteRT's structs have another layout.
+            UNSUPPORTED_RUNTIME_VERSION, if the layout of stock LiteRT's structs is not the expected layout.
         """
         from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
@@ -107,7 +106,7 @@ class GraphInterpreter:
     def allocate(self, subgraph_index: int | None = None) -> None:
         """Prepares the ops of a subgraph, and plans its memory.
 
-        The main subgraph (None) must come first, because XNNPACK takes its ops in this call.
+        The first call must be for the main subgraph (None), because XNNPACK takes ops during that call.
         """
         try:
             self.raw.AllocateTensors(-1 if subgraph_index is None else subgraph_index)

@@ -32,14 +32,13 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Places to look for plugins; no plugin is loaded yet.
+    """Places where plugins may be found; no plugin is loaded yet.
 
     Attributes:
       libs: Directories that are searched for compiler plugins.
-      installed: Entry points of compiler plugins, in the order in which they are tried, after the plugins in
-        directories.
+      installed: Entry points of compiler plugins, which are tried in this order after the plugins in directories.
       is_named: Whether the program has named a vendor, so that only this vendor's plugin is used.
-      left_out: Sentence about an installed vendor that is not tried, with the reason; "" if all vendors are tried.
+      left_out: Sentence that says which installed vendor is not tried, and why; "" if all vendors are tried.
     """
 
     libs: Sequence[str]
@@ -62,7 +61,7 @@ class Candidates:
 
 
 def find_candidates(options: Options, environment: EnvironmentOptions) -> Candidates:
-    """Finds the locations of the named vendor's plugin, or of the plugins of all vendors tried by default.
+    """Finds the location of the named vendor's plugin, or of all plugins that are tried if no vendor is named.
 
     If no vendor is named, the vendors in the environment's directory and the installed vendors are tried. The
     reference vendor, which emulates an NPU, is included only if the program gives assets or options for it.
@@ -125,7 +124,7 @@ def _names_in_folders(libs: Sequence[str]) -> list[str]:
 
 
 def host_fingerprint() -> Sequence[str]:
-    """Returns data that changes when this project's own compiler changes, whether installed or in a checkout."""
+    """Returns data that changes when this project's own compiler changes; also works in a source checkout."""
     return [fingerprint(_location(package)) for package in ("compiler_plugin", "litert")]
 
 

@@ -27,7 +27,7 @@ ReceiveFromCall: TypeAlias = Callable[[str, str, RankedTensorType, memoryview], 
 class LoadedModel:
     """A loaded model, which owns all objects that were opened for it.
 
-    Any thread may use the model; its runs happen one after another.
+    Any thread may use the model, but only one run takes place at a time.
 
     Attributes:
       signatures: Signatures in the file's order.
@@ -47,7 +47,7 @@ class LoadedModel:
     ) -> None:
         """Takes ownership of the objects that `load_model` opened.
 
-        `where` is the file's name, for errors; each call acquires `lock`.
+        `where` is the file's name, for error messages; every call into the model acquires `lock`.
         """
         self._lock = lock
         self.signatures = signatures
@@ -119,7 +119,7 @@ class LoadedModel:
             return self._events
 
     def start_metrics(self, detail_level: int, warm_up: int = 0) -> None:
-        """Starts to measure runs and their NPU calls, and ops if the level of detail asks for them."""
+        """Starts to measure runs and their NPU calls; a high level of detail also includes ops."""
         with self.hold():
             self._wait_for_run()
             if self._collection is not None:
@@ -147,7 +147,7 @@ class LoadedModel:
 
     @contextmanager
     def tapped(self, receive: ReceiveFromCall) -> Iterator[None]:
-        """Makes runs pass the tensors inside NPU calls to `receive`, whose first argument is the call's name.
+        """Makes runs pass the tensors inside NPU calls to a function; its first argument is the call's name.
 
         Runs raise UNSUPPORTED if the vendor does not support taps.
         """
@@ -161,7 +161,7 @@ class LoadedModel:
                 kernel.tap = None
 
     def close(self) -> None:
-        """Waits for an active run, and releases all objects of the model. Errors of the release are logged."""
+        """Waits until no run is active, and releases the model's objects; errors of the release are logged."""
         with self._lock:
             self._wait_for_run()
             self._is_open = False

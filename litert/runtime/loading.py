@@ -82,7 +82,7 @@ class _OpenedModel(NamedTuple):
 
 
 TakeKernels: TypeAlias = Callable[[Sequence[str]], object]
-"""Function that receives the source code of NPU calls' kernels, exactly as it is compiled."""
+"""Function that receives the source code of NPU calls' kernels, in exactly the form that is compiled."""
 
 
 def load_model(
@@ -91,19 +91,20 @@ def load_model(
     options: Options,
     take_kernels: TakeKernels | None = None,
 ) -> LoadedModel:
-    """Loads a model. If the model is not compiled and the NPU is allowed, the model is compiled first.
+    """Loads a model. If the model is not compiled yet and the options allow the NPU, the model is compiled first.
 
     Args:
       source: Path, bytes, or open file of the model; the file is closed with the model.
-      environment: Folders of plugins and dispatch tables.
+      environment: Options that name the folders of plugins and dispatch tables.
       options: Options of the program. Options that this runtime does not support raise an error, or are ignored
         with a warning.
-      take_kernels: Function that receives the source code of kernels before they are built, instead of writing it
-        to the directory in the options.
+      take_kernels: Function that receives the source code of kernels before they are built; if given, the source
+        code is not written to the directory in the options.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT or UNSUPPORTED, if options are invalid or not supported; an error in the file,
-        of a missing vendor, or of the vendor. If an error is raised, all opened objects are closed.
+      LiteRtError: INVALID_ARGUMENT or UNSUPPORTED, if options are invalid or not supported; other errors, if the
+        file is damaged, if the vendor is missing, or if the vendor's code fails. If an error is raised, all opened
+        objects are closed.
     """
     loaded = load_unplanned(source, environment, options, take_kernels=take_kernels)
     try:
@@ -122,11 +123,11 @@ def load_unplanned(
     stock_arguments: Mapping[str, Any] | None = None,
     take_kernels: TakeKernels | None = None,
 ) -> LoadedModel:
-    """Loads a model like `load_model`, but leaves the ops unprepared: the caller prepares them in the interpreter.
+    """Loads a model like `load_model`, but does not prepare the ops; the caller prepares them later.
 
     Args:
       source: Path, bytes, or open file of the model; see `load_model`.
-      environment: Folders of plugins and dispatch tables.
+      environment: Options that name the folders of plugins and dispatch tables.
       options: Options of the program; see `load_model`.
       stock_arguments: Further arguments for the constructor of stock LiteRT's interpreter.
       take_kernels: Function that receives the source code of kernels; see `load_model`.

@@ -1,6 +1,6 @@
 """Machine code that records which op is running.
 
-Before each op, a small function stores the op's number, and jumps to the op.
+In place of each op, a small function is called, which stores the op's number and jumps to the op's own function.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class OpMarks:
     The object must live as long as other code may call the functions.
 
     Attributes:
-      functions: Addresses of the marking functions, one for each original function.
+      functions: Addresses of the functions that record ops, one for each original function.
     """
 
     def __init__(self, word: int, originals: Sequence[int]) -> None:
@@ -42,7 +42,7 @@ class OpMarks:
 def marking_code(machine: str, word: int, originals: Sequence[int]) -> bytes:
     """Returns the code of a 48-byte function for each original function.
 
-    The code stores the op's number, and jumps to the original function with all arguments.
+    The function stores the op's number, and jumps to the original function, which gets all arguments.
     """
     make = for_machine({"x86_64": _x86_64, "aarch64": _aarch64}, machine)
     numbered = enumerate(originals, 1)

@@ -1,4 +1,4 @@
-"""The times of a model's runs: of whole runs, of ops, and of NPU calls, as measured by the host and the vendor."""
+"""The times of whole runs of a model, of its ops, and of its NPU calls, as measured by the host and the vendor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from litert.core.status import Status
 from litert.core.tracing import SpanKind
 
 OP_DETAIL_LEVEL = 2
-"""From this level of detail on, all ops are measured, not only NPU calls."""
+"""Lowest level of detail at which all ops are measured, not only NPU calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class CallMetrics:
 
     Attributes:
       name: Name of the function in the byte code that the call runs.
-      times_s: Time of each run of the call, in seconds, as measured by the host. A call in a loop may run more
-        often than the model.
+      times_s: Time of each run of the call, in seconds, as measured by the host. If the call is part of a loop, it
+        may run more often than the model.
       vendor: The vendor's own measurements; empty if the vendor has none.
     """
 
@@ -42,8 +42,8 @@ class Spread:
       runs: Number of runs of the model.
       total_s: Total time of all runs, in seconds.
       squares: Sum of the squared times of all runs, in square seconds.
-      samples_s: Times of single runs, in seconds: of all runs or, if there are many, of every second run, every
-        fourth run, and so on.
+      samples_s: Times of single runs, in seconds. If there are many runs, the list has only every second run,
+        every fourth run, and so on.
     """
 
     runs: int = 0
@@ -67,7 +67,7 @@ class Spread:
         )
 
     def among(self, runs: int) -> Spread:
-        """Returns the statistics over more runs; in the additional runs, the activity took no time."""
+        """Returns the statistics over more runs; in the additional runs, the activity counts as taking no time."""
         missing = round(len(self.samples_s) * (runs / self.runs - 1)) if self.runs else 0
         return Spread(runs, self.total_s, self.squares, [*self.samples_s, *[0.0] * missing])
 
@@ -108,17 +108,17 @@ class OpPlace:
 
 @dataclass(frozen=True, slots=True)
 class OpMetrics:
-    """The time of one op, or of several ops that cannot be measured separately.
+    """The time of one op, of several ops that cannot be measured separately, or of a part of an NPU call.
 
     Attributes:
       kind: CALL for an NPU call, CPU_OP for other ops; TASK, TRANSFER, WAIT, HOST or INVOKE
         for a part of a call.
       name: Name of the function of an NPU call, name of a part of the call, or name of the ops or the delegate.
       ops: Ops of the row: several if a delegate runs them together; empty for a part of an NPU call.
-      parent: Index of the row that contains this row, which is a control flow op, the ops of a delegate, or an NPU
-        call; -1 if no row contains this row.
+      parent: Index of the row that contains this row; -1 if no row contains it. The containing row is a control
+        flow op, the ops of a delegate, or an NPU call.
       count: Number of times that the op ran, in all runs of the model.
-      times: Time per run of the model, summed over all runs of the op within it.
+      times: Time per run of the model; if the op ran several times in a run of the model, these times are added.
       operators: XNNPACK's names for the operators that ran.
     """
 
@@ -139,7 +139,7 @@ class RunMetrics:
       run_times_s: Time of each successful run that the caller waited for, in seconds.
       calls: Measurements of each NPU call, in the order of the calls in the file.
       ops: The ops that ran, if the level of detail is 2 or more; each row comes after the row that contains it.
-      problems: Sentences about missing measurements, and why they are missing.
+      problems: Sentences that say which measurements are missing, and why.
     """
 
     run_times_s: Sequence[float]
@@ -154,7 +154,7 @@ class CallMeter:
     __slots__ = ("_call", "_detail_level", "_start", "_times_s", "_vendor", "_vendor_measures")
 
     def __init__(self, call: Call, detail_level: int) -> None:
-        """Starts a measurement; a higher level of detail measures more, and may slow down runs.
+        """Starts a measurement; with a higher level of detail, more is measured, but runs may be slower.
 
         If the vendor has no metrics, only the host measures.
         """
@@ -165,7 +165,7 @@ class CallMeter:
         self.follow(call)
 
     def follow(self, call: Call) -> None:
-        """Continues with a call that replaces the former call; the errors are the same as in `start`."""
+        """Continues with another call, which replaces the former call; the errors are the same as in `start`."""
         self._call = call
         self._vendor_measures = False
         try:

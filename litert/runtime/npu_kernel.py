@@ -37,11 +37,11 @@ class NpuKernel:
     """Binds tensors to the inputs and outputs of one NPU call, and runs the call.
 
     Attributes:
-      name, subgraph, op_index: The values that were given to the constructor.
+      name, subgraph, op_index: The constructor's arguments with these names.
       meter: Object that measures the runs; None if nothing is measured.
       tap: Function that receives the tensors inside the call at each run, if the vendor supports this; None for
         normal runs.
-      pending: List to which asynchronous runs add their events; None for runs that wait.
+      pending: List to which asynchronous runs add their events; None if each run waits for its end.
       cpu_tensors: Tensors that the CPU reads or writes; None if the CPU may read or write any tensor.
     """
 
@@ -63,7 +63,8 @@ class NpuKernel:
           op_index: Index of the dispatch op in the subgraph.
           inputs: Input tensors, in the vendor's order.
           outputs: Output tensors, in the vendor's order.
-          shape_outputs: For each output with a dynamic shape, the index of the output that contains this shape.
+          shape_outputs: For each output with a dynamic shape, the index of another output, which contains this
+            shape.
           open_call: Function that opens the call.
         """
         self.meter: CallMeter | None = None
@@ -153,7 +154,7 @@ class NpuKernel:
         return [port.requirements(self.call) for port in self._ports if port.tensor == tensor]
 
     def find_largest_input(self, tensor: int) -> int:
-        """Returns the largest size of an input with a dynamic shape, in bytes, or 0 if this size is unknown."""
+        """Returns the largest size, in bytes, of an input with a dynamic shape; 0 if this size is unknown."""
         for port in self._inputs:
             if port.tensor == tensor and -1 in port.compiled_shape and self.call.can_reshape:
                 element_type = port.current_type.element_type
@@ -164,7 +165,7 @@ class NpuKernel:
     def allocate(
         self, tensor: int, tensor_type: RankedTensorType, size: int
     ) -> TensorBuffer | None:
-        """Allocates the vendor's own kind of memory for a tensor, if both vendor and host can use it.
+        """Allocates the vendor's own kind of memory for a tensor, if the vendor and the host can use such memory.
 
         Returns None if the tensor must use host memory.
         """

@@ -1,6 +1,6 @@
 """The parts of a compiled file that the NPU uses, and the vendor's session that runs them.
 
-Of the byte code and assets, this module reads only digests.
+This module does not read the byte code and the assets themselves, but only their digests.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class NpuParts(NamedTuple):
     Attributes:
       stamp: Vendor and NPU for which the file was compiled.
       manifest: Manifest of the file; None if another compiler made the file.
-      assets: Assets of the model and of byte code containers, in the order of registration: companion files come
-        first.
+      assets: Assets of the model and of byte code containers, in the order in which they are registered; companion
+        files come first.
       modules: Byte code, as offset and size in the file, without the container around it.
     """
 
@@ -56,7 +56,7 @@ class NpuParts(NamedTuple):
         return self.modules[options.bytecode_offset, options.bytecode_size]
 
     def shape_outputs(self, call_name: str) -> Mapping[int, int]:
-        """Returns the index of the output that contains the shape, for each output with a dynamic shape."""
+        """Returns the index of another output that contains the shape, for each output with a dynamic shape."""
         declared = self.manifest.shape_outputs if self.manifest else ()
         return {s.output: s.shape_output for s in declared if s.call_name == call_name}
 

@@ -1,7 +1,7 @@
 """One input or output of an NPU call, and the memory that is passed to the vendor for it.
 
 Normally, the tensor's own memory is passed to the vendor. If a vendor cannot use host memory, the tensor is placed
-in the vendor's memory. A staging buffer is used in two cases: if the tensor's memory does not meet the
+in the vendor's memory. In two cases, a staging buffer is passed instead: if the tensor's memory does not meet the
 requirements of the vendor (alignment, size, type of memory) or of the CPU, or if the tensor's memory may be freed
 while the vendor uses it.
 """
@@ -35,12 +35,12 @@ class NpuPort:
     Attributes:
       index: Index in the list of the call's inputs or outputs.
       tensor: Index of the tensor in the subgraph.
-      compiled_shape: Shape for which the call was compiled, with -1 for any size.
-      shape_output: For an output with a dynamic shape, the index of the output that contains this shape.
+      compiled_shape: Shape for which the call was compiled; -1 stands for a dimension of any size.
+      shape_output: For an output with a dynamic shape, the index of another output, which contains this shape.
       is_dynamic: Whether the shape is known only at run time; False if the vendor knows the shape before a run.
       data: View of the struct field with the pointer to the tensor's memory.
-      address: Address of the bound memory. If `data` contains another address, the memory at that address must be
-        bound.
+      address: Address of the bound memory. If `data` contains a different address, the memory at that address must
+        be bound before the next run.
       staging: Staging buffer that is passed to the vendor; None if the tensor's own memory is bound.
     """
 
@@ -57,7 +57,7 @@ class NpuPort:
         tensor: int,
         shape_output: int | None = None,
     ) -> None:
-        """Creates a port from the data in the file."""
+        """Creates a port from the facts about the tensor in the file."""
         self.index = index
         self.tensor = tensor
         self.shape_output = shape_output
@@ -94,7 +94,7 @@ class NpuPort:
         return call.output_requirements[self.index]
 
     def prepare(self, call: Call) -> None:
-        """Moves the tensor into separate memory if the vendor cannot use memory in the arena.
+        """Moves the tensor out of the arena into separate memory if the vendor cannot use the arena's memory.
 
         This method must be called before the arena is planned.
         """

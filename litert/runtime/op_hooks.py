@@ -12,7 +12,7 @@ from typing import TypeAlias
 from litert.runtime.subgraph import InterpreterSubgraph
 
 Node: TypeAlias = tuple[int, int]
-"""Index of a subgraph in the file, and a node of the interpreter in this subgraph."""
+"""Index of a subgraph in the file, and index of one of the interpreter's nodes in this subgraph."""
 
 
 class OpHooks:
@@ -31,7 +31,8 @@ class OpHooks:
     def install(self, make: Callable[[Sequence[int]], Sequence[int]]) -> None:
         """Installs the functions.
 
-        Callers must install the functions again after each memory plan, which may change which ops run.
+        Callers must install the functions again after each memory plan, because a plan may change the ops that
+        run.
 
         Args:
           make: Function that takes the addresses of the ops' own functions, and returns the addresses of the

@@ -1,4 +1,4 @@
-"""Adds up the times of ops: a row for each op, and below this row a row for each op that the op ran."""
+"""Adds up the times of ops in rows, one for each op; if an op runs other ops, their rows are below its row."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _PartKey(NamedTuple):
 
 
 class OpRows:
-    """The times of a model's ops in its runs. The size depends on the number of ops, not on the number of runs."""
+    """The times of a model's ops in its runs; the number of runs does not change the object's size."""
 
     def __init__(
         self, subgraphs: Mapping[int, InterpreterSubgraph], functions: Mapping[Node, str]
@@ -78,7 +78,7 @@ class OpRows:
 
     @property
     def has_untold_parts(self) -> bool:
-        """Returns whether a delegate has run several ops without reporting them."""
+        """Returns whether a delegate has run several ops, but has not reported the time of each."""
         rows = (row for row in self._root.walk() if isinstance(row.key, _OpKey))
         return any(len(self._ops(row.key)) > 1 and not row.children for row in rows)
 
@@ -167,7 +167,7 @@ class OpRows:
         return SpanKind.CPU_OP, _joined_names(self._ops(key))
 
     def tell_recordings(self, runs: Sequence[OpRun]) -> None:
-        """Records spans of ops on the CPU, and of XNNPACK's operators as if these ran without gaps."""
+        """Records spans of ops on the CPU and of XNNPACK's operators; the operators' spans have no gaps."""
         track = threading.current_thread().name
         for run in runs:
             kind, name = self._kind_and_name(_OpKey(run.node))

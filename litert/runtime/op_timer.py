@@ -1,4 +1,4 @@
-"""Measures each op of a model: during a collection, a measuring function is called before each op's own function.
+"""Measures each op of a model: during a collection, a measuring function is called, which calls the op's function.
 
 XNNPACK runs many ops as one op. If the model was loaded with a profiler, XNNPACK reports the times of its
 operators to the profiler.
@@ -41,14 +41,14 @@ class OpTimer:
     def __init__(
         self, subgraphs: Mapping[int, InterpreterSubgraph], profiler: Profiler | None
     ) -> None:
-        """Measures nothing before `install`; `profiler` is the profiler with which the model was loaded."""
+        """Does not measure before `install`; `profiler` is the profiler with which the model was loaded."""
         self.num_lost = 0
         self._hooks = OpHooks(subgraphs)
         self._profiler = profiler
         self._log: EventLog | None = None
 
     def install(self) -> None:
-        """Starts the measurement, and must be called again after each memory plan, which may change which ops run.
+        """Starts the measurement; must be called again after each memory plan, which may replace ops.
 
         Raises:
           LiteRtError: UNSUPPORTED, if this kind of machine is not supported, or the system does not allow
@@ -67,7 +67,7 @@ class OpTimer:
         self._log = None
 
     def drop_runs(self) -> None:
-        """Discards the measurements of runs that failed, or for which no caller waited."""
+        """Discards the measurements of runs that failed, and of runs for whose end no caller waited."""
         if self._log is not None:
             self._log.take()
 

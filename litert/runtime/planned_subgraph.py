@@ -23,7 +23,7 @@ from litert.runtime.subgraph import InterpreterSubgraph, NodeView
 from litert.runtime.tflite_abi import Allocation
 
 _MOST_ROOM = 64 << 20
-"""Maximum number of bytes that a buffer for all shapes has in addition to the bytes of its current shape."""
+"""Maximum number of additional bytes in a buffer that is meant for all shapes, not just for the current shape."""
 
 
 class PlannedSubgraph:
@@ -31,7 +31,7 @@ class PlannedSubgraph:
 
     Attributes:
       run: Function that runs the subgraph.
-      on_plan: Function that is called after each memory plan; None for no function.
+      on_plan: Function that is called after each memory plan; None if no function is called.
       tensors: The subgraph in the interpreter.
       kernels: NPU calls in the subgraph.
       cpu_tensors: Tensors that the CPU reads or writes.
@@ -122,12 +122,12 @@ class PlannedSubgraph:
         *,
         is_for_all_shapes: bool = False,
     ) -> TensorBuffer:
-        """Allocates a buffer for a tensor that all ops can use in place, as far as possible.
+        """Allocates a buffer for a tensor; if possible, all ops can use the buffer in place.
 
         If the shape is known only at run time, the buffer has the largest possible size; otherwise it has the size
         from `requirements`. If `former` is in host memory and large enough, it is reused with the new shape, since
-        allocating the pages of a new buffer takes longer than a run. A buffer for all shapes is also large enough
-        for the largest shape that the vendor knows, or twice as large as `former`, within a limit.
+        allocating the pages of a new buffer takes longer than a run. With `is_for_all_shapes`, the buffer is also
+        large enough for the largest shape that the vendor knows, or twice as large as `former`, up to a limit.
         """
         wanted = self._wanted(tensor)
         self._check_is_bounded(tensor, wanted, where)
@@ -168,7 +168,7 @@ class PlannedSubgraph:
           tensor: Index of the input tensor.
           shape: New shape of the input.
           where: Name of the input, for errors.
-          strict: Whether only the dynamic dimensions of the model's input may change.
+          strict: Whether only those dimensions may change that are dynamic in the model's input.
         """
         import numpy as np
 
@@ -188,7 +188,7 @@ class PlannedSubgraph:
 
     @contextmanager
     def collect_events(self) -> Iterator[list[Event]]:
-        """Makes NPU calls asynchronous: they may still run after `run` returns, and add their events to a list."""
+        """Makes NPU calls asynchronous: they may still run after `run` returns; a list collects their events."""
         events: list[Event] = []
         for kernel in self.kernels:
             kernel.pending = events

@@ -1,7 +1,8 @@
-"""At the end of the process, waits until daemon threads have returned from calls into models.
+"""When the process ends, waits until daemon threads have returned from calls into models.
 
-At its exit, Python ends a daemon thread as soon as the thread acquires the GIL, which aborts the process if the
-thread is in a C++ callback. Therefore the process waits for active calls before it exits, and allows no new calls.
+When Python exits, it ends a daemon thread as soon as the thread acquires the GIL. If the thread is in a C++
+callback at this moment, the process is aborted. Therefore the process waits for active calls before it exits, and
+allows no new calls.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A signature of a model: checks buffers for its inputs and outputs, and runs its subgraph."""
+"""A signature of a model, which checks the buffers for its inputs and outputs, and runs its subgraph."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class SignatureRunner:
         """Runs the signature on buffers, without copies if the kernels can use the buffers' memory.
 
         Args:
-          inputs: One buffer for each input; None reuses the buffer of the previous run.
+          inputs: One buffer for each input; None means that the buffer of the previous run is used again.
           outputs: One buffer for each output; None means that the caller reads the output with `read_output`.
 
         Raises:
@@ -106,7 +106,7 @@ class SignatureRunner:
         return events
 
     def read_output(self, argument: SignatureTensor) -> np.ndarray[Any, Any]:
-        """Returns a copy of an output for which the last run had no buffer."""
+        """Returns a copy of an output that had no buffer in the last run."""
         return self._tensors.buffer_of(argument.tensor).copy()
 
     def fit_shapes(self, shapes: Sequence[Sequence[int]]) -> None:
@@ -129,7 +129,7 @@ class SignatureRunner:
         return self._tensors.tensor_name(argument.tensor)
 
     def requirements(self, argument: SignatureTensor) -> TensorBufferRequirements:
-        """Returns the memory requirements of the tensor of an input or output."""
+        """Returns the memory requirements of an input's or output's tensor."""
         self.subgraph.plan()
         return self.subgraph.requirements(argument.tensor, self.where(argument))
 
@@ -142,7 +142,7 @@ class SignatureRunner:
     ) -> TensorBuffer:
         """Allocates a buffer that can be bound to an input or output without a copy.
 
-        Further arguments are the same as in `PlannedSubgraph.allocate`.
+        The other arguments are the same as in `PlannedSubgraph.allocate`.
         """
         self.subgraph.plan()
         where, tensor_type = self.where(argument), self._tensors.tensor_type(argument.tensor)

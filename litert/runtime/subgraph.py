@@ -50,20 +50,20 @@ class InterpreterSubgraph:
 
     Attributes:
       context: Address of the subgraph's `TfLiteContext`.
-      is_called: Whether a control flow op runs the subgraph instead of a caller. If so, the arena is released
-        after each run, and the op may move the subgraph's inputs.
+      is_called: Whether the subgraph is run by a control flow op, not by a caller of a signature. If so, the arena
+        is released after each run, and the op may move the subgraph's inputs.
       memory: Buffers that tensors use in place of the arena, by tensor index.
-      homeless: Tensors that get no memory in the arena, and need memory from elsewhere before the next run.
-      tenant: Owner of the memory in `moved`, except for memory of NPU calls; only the owner sets and compares this
-        attribute.
+      homeless: Tensors that get no memory in the arena, and must get other memory before the next run.
+      tenant: Object that placed tensors in the buffers in `memory`, except for memory of NPU calls; only such
+        objects set and compare this attribute.
       tensors_field: View of the field with the address of the tensor array.
     """
 
     def __init__(self, context: int) -> None:
         """Reads a `TfLiteContext` while the interpreter passes it to a delegate.
 
-        Later, the interpreter replaces the functions that only delegates may call by functions that fail, so this
-        object stores the original functions.
+        This object stores the functions that only delegates may call, because the interpreter later replaces them
+        by functions that fail.
         """
         self.context = context
         self.is_called = False
@@ -180,7 +180,7 @@ class InterpreterSubgraph:
         self._head.profiler = address
 
     def set_memory(self, index: int, buffer: TensorBuffer) -> None:
-        """Moves a tensor into memory of the caller, which the interpreter neither allocates nor frees."""
+        """Moves a tensor into the caller's memory; the interpreter neither allocates nor frees this memory."""
         tensor = self.tensor(index)
         tensor.allocation_type = abi.Allocation.CUSTOM
         tensor.data = self._addresses[index] = buffer.address
@@ -211,8 +211,7 @@ class InterpreterSubgraph:
         """Moves tensors back into the arena, which must be planned again before the next run.
 
         Args:
-          homeless: Tensors that need no memory in the arena, because they get memory from elsewhere before the
-            next run.
+          homeless: Tensors that need no memory in the arena, because they get other memory before the next run.
         """
         for index in self.memory:
             tensor = self.tensor(index)
@@ -227,7 +226,7 @@ class InterpreterSubgraph:
         self.tenant = None
 
     def release(self) -> None:
-        """Releases `moved` and `tenant` after the interpreter was destroyed."""
+        """Releases the tensors' buffers and `tenant` after the interpreter was destroyed."""
         self.memory.clear()
         self.homeless.clear()
         self._arena_buffers.clear()
@@ -238,7 +237,7 @@ class InterpreterSubgraph:
         self._arena_buffers.clear()
 
     def buffer_of(self, index: int) -> TensorBuffer:
-        """Returns a tensor's current memory as a buffer; the object stays the same as long as the memory does."""
+        """Returns a tensor's current memory as a buffer; while the memory stays the same, so does the buffer."""
         tensor_type = self.tensor_type(index)
         tensor = self.tensor(index)
         address = tensor.data or 0  # NULL, if the tensor is empty

@@ -1,6 +1,6 @@
-"""TensorFlow Lite's C structs, as far as a delegate uses them (LiteRT: `tflite/core/c/common.h`).
+"""The parts of TensorFlow Lite's C structs that a delegate uses (LiteRT: `tflite/core/c/common.h`).
 
-The fields have the order and sizes of every release of `ai-edge-litert` from 1.2.0 to 2.3.0;
+The order and sizes of the fields are the same in every release of `ai-edge-litert` from 1.2.0 to 2.3.0;
 `abi_check` checks the installed release. The module uses ctypes, because ctypes does not parse declarations at
 import.
 """
@@ -92,7 +92,7 @@ class Node(Structure):
 
 
 class Registration(Structure):
-    """`TfLiteRegistration`. The struct is passed by value; zeros at its end leave room for future fields."""
+    """`TfLiteRegistration`. The struct is passed by value; zeros at its end leave space for later fields."""
 
     _fields_ = (
         ("init", c_void_p),
@@ -159,7 +159,7 @@ ReplaceNodeSubsets = CFUNCTYPE(c_int, c_void_p, Registration, c_void_p, c_void_p
 
 
 def read_int_array(address: int | None) -> tuple[int, ...]:
-    """Returns the elements of a `TfLiteIntArray`; returns an empty sequence for NULL."""
+    """Returns the elements of a `TfLiteIntArray`; for NULL, there are no elements."""
     if not address:
         return ()
     numbers = _IntArray.from_address(address)
@@ -170,12 +170,12 @@ def read_int_array(address: int | None) -> tuple[int, ...]:
 
 
 def one_int(value: int) -> ctypes.Array[c_int]:
-    """Allocates a `TfLiteIntArray` of one element in Python's memory, for functions that do not keep it."""
+    """Allocates a `TfLiteIntArray` of one element in Python's memory; its receiver must not store the array."""
     return _OneInt(1, value)
 
 
 def allocate_int_array(values: Sequence[int]) -> int:
-    """Allocates a `TfLiteIntArray` with C's `malloc`, for functions that free the array; returns its address."""
+    """Allocates a `TfLiteIntArray` with C's `malloc`; returns its address. The array's receiver frees it."""
     data = struct.pack(f"{1 + len(values)}i", len(values), *values)
     address = _malloc(len(data))
     if not address:

@@ -1,4 +1,4 @@
-"""Machine code that measures ops when the interpreter calls them, and operators when XNNPACK reports them.
+"""Machine code that measures the ops that the interpreter calls, and the operators that XNNPACK reports.
 
 A Python function around each op would take as long as a small op, and would hold the GIL. The code reads the clock
 of `time.perf_counter_ns` before and after an op, and writes an event to a log.
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from litert.core.machine_code import Executable, for_machine
 
 CAPACITY = 1 << 17
-"""Largest number of events in one run. The log has 12 MiB, of which only written pages take memory."""
+"""Largest number of events in one run. The log has 12 MiB, but only pages with events take memory."""
 
 _EVENT = struct.Struct("<q4Q56s")
 _OPERATOR_EVENT = struct.Struct("<q3Q64s")
@@ -49,8 +49,7 @@ class Profiler:
 
     XNNPACK adds an event to this object for each of its operators.
 
-    An interpreter's contexts keep the object's address: the object must live as long as the
-    interpreter.
+    An interpreter's contexts contain the object's address, so the object must live as long as the interpreter.
     """
 
     def __init__(self) -> None:
@@ -72,7 +71,7 @@ class Profiler:
         return ctypes.addressof(self._object)
 
     def write_to(self, log: EventLog | None) -> None:
-        """Sets the log to which events are written from now on; None for no log."""
+        """Sets the log to which events are written from now on; with None, events are ignored."""
         self._object[1] = log.address if log is not None else 0
 
 
@@ -106,7 +105,7 @@ class EventLog:
         return range(first, first + count * _STUB_SIZE, _STUB_SIZE)
 
     def take(self) -> tuple[list[OpEvent | OperatorEvent], int]:
-        """Returns the events since the last `take`, by the ops' end times, and the number of lost events."""
+        """Returns the events since the last call, ordered by the ops' end times, and the number of lost events."""
         size, lost = self._state[1] - self._start, self._state[3]
         self._state[1], self._state[3] = self._start, 0
         return list(_read(self._memory[:size])), lost
@@ -139,7 +138,7 @@ def profiler_code(machine: str) -> bytes:
 
 
 def measuring_code(machine: str, state: int, count: int) -> bytes:
-    """A 16-byte function for each original function, and the code that they share: `function(context, node)`.
+    """A 16-byte `function(context, node)` for each original function, and the code that these functions share.
 
     The state contains the address of a function like `clock_gettime`, the address of the next event, the end of
     the log, the number of lost events, and the addresses of the original functions.

@@ -1,4 +1,4 @@
-"""Opens a model in a child process, so that a crash of stock LiteRT's interpreter does no harm.
+"""Opens a model in a child process, so that a crash of stock LiteRT's interpreter does not end this process.
 
 No driver is loaded, and the NPU calls do not run.
 """

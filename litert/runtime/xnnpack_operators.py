@@ -1,10 +1,10 @@
-"""Matches the operators that XNNPACK reports with the ops of the model that XNNPACK runs.
+"""Finds the ops of the model that belong to each operator that XNNPACK reports.
 
-XNNPACK reports the names and times of its operators in the order in which they run, but not their
-ops. XNNPACK runs most ops as one operator, and some ops as several operators. XNNPACK merges activations and
-paddings into a neighbouring operator, and needs no operator for some ops. Since operators run in the order of the
-ops, the kinds of operators determine nearly all matches. If several matches are possible, the ambiguous ops and
-operators form one group.
+XNNPACK reports the names and times of its operators in the order in which they run, but does not report the ops to
+which they belong. XNNPACK runs most ops as one operator, and some ops as several operators. XNNPACK merges
+activations and paddings into a neighbouring operator, and needs no operator for some ops. Since operators run in
+the order of the ops, the kinds of operators determine nearly all matches. If several matches are possible, the
+ambiguous ops and operators form one group.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _OPS: Mapping[str, Sequence[str]] = {
 }
 """Ops that each operator may implement.
 
-An operator that is not listed here has the name of its op: `Squared Difference`.
+An operator that is not listed here has its op's name in another spelling, such as `Squared Difference`.
 """
 
 _MAY_VANISH = frozenset((
@@ -79,12 +79,12 @@ _SEVERAL = frozenset((
 """Ops for which XNNPACK may use more than one operator."""
 
 _UNLIKELY, _BEAM, _TOO_MUCH = 4, 24, 1 << 30
-"""Costs of possible matches, of which the lowest is chosen; each operator more than usual costs 1."""
+"""Costs of possible matches; the match with the lowest cost is chosen. Each extra operator for an op costs 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorGroup:
-    """A group of ops and the operators that ran for these ops, both as ranges of indices."""
+    """A range of op indices, and the range of the indices of the operators that ran for these ops."""
 
     ops: range
     operators: range
@@ -94,8 +94,8 @@ def group_operators(ops: Sequence[str], operators: Sequence[str]) -> list[Operat
     """Matches XNNPACK's operators with ops.
 
     Args:
-      ops: Names of the ops in the schema, in the order in which the ops run: `CONV_2D`.
-      operators: XNNPACK's names: `Convolution (NHWC, F32) IGEMM`.
+      ops: Names of the ops in the schema, such as `CONV_2D`, in the order in which the ops run.
+      operators: XNNPACK's names of the operators, such as `Convolution (NHWC, F32) IGEMM`.
 
     Returns:
       Groups in order; each op and each operator is in exactly one group. If no match is possible, there is a

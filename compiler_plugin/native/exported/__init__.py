@@ -1,1 +1,1 @@
-"""Runs a Python plugin in a host of another project, which calls the plugin through LiteRT's C ABI."""
+"""Runs a Python plugin in a host of another project; the host calls the plugin through LiteRT's C ABI."""

@@ -1,9 +1,9 @@
-"""Replaces DEQUANTIZE ops of constants by float32 constants; a host runs this transformation for a plugin.
+"""Replaces DEQUANTIZE ops that read constants by float32 constants; a host runs this transformation.
 
-Some hosts put only successive ops into one partition. If other ops lie between a DEQUANTIZE and the op that reads
-its result, the two are then in different partitions. The CPU would dequantize the weights in each run, and layers
-that require constant weights could not take the op. Only constants for ops with assets are dequantized, because a
-dequantized constant is larger.
+Some hosts put only successive ops into one partition. If other ops are between a DEQUANTIZE and the op that reads
+its result, such a host puts the two into different partitions. As a consequence, the CPU would dequantize the
+weights in each run, and a layer that requires constant weights could not be used for the op. Only constants for
+ops with assets are dequantized, because a dequantized constant is larger.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _TYPES = (ElementType.FLOAT16, ElementType.INT8, ElementType.UINT8, ElementType.
 def dequantize_for(
     context: HostContext, op_names: Collection[str], builder: Any, handle: Any
 ) -> bool:
-    """Replaces a DEQUANTIZE op of a constant by the dequantized constant; returns whether the op was replaced.
+    """Replaces a DEQUANTIZE op that reads a constant by the dequantized constant; returns whether it did so.
 
     Args:
       context: Compiler context of the host.
       op_names: Custom codes of the ops whose inputs become constants.
       builder: The `LiteRtBuilder` that records the change.
-      handle: Handle of the op to check, a `LiteRtOp` of any kind.
+      handle: Handle (`LiteRtOp`) of the op to check, which may be an op of any kind.
     """
     if context.answer("get_op_code", handle, "int32_t") != _DEQUANTIZE:
         return False

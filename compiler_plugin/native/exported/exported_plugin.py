@@ -1,7 +1,7 @@
-"""Runs a Python plugin in a host of another project, and does the work that this project's host does elsewhere.
+"""Runs a Python plugin in a host of another project, and does work that this project's own host normally does.
 
 A host of another project requests ops and byte code, but cannot handle compile errors or assets. Therefore this
-module already groups and compiles the ops when the host requests ops, and offers only ops that the vendor can
+module groups and compiles the ops as soon as the host requests ops, and offers only those that the vendor can
 compile. The assets are packed with the byte code (`litert.model.byte_code_container`), and the content of the
 report is logged.
 """
@@ -61,15 +61,15 @@ class ExportedPlugin:
         options: CompilerOptions,
         embedded: Collection[str],
     ) -> None:
-        """Stores the settings; the vendor's plugin is created later, when the host first names a SoC model.
+        """Stores the settings; the vendor's plugin is created later, when the host specifies a SoC model.
 
         Args:
           registered: Plugin of the vendor.
           context: Compiler context of the host.
           environment: Environment options of the host.
           options: Options of the plugin.
-          embedded: Names of the ops whose assets the host itself embeds in the model; the host does not embed
-            companion files.
+          embedded: Names of the ops whose assets are embedded in the model by the host itself; the host does not
+            embed companion files.
         """
         self._registered = registered
         self._context = context
@@ -83,7 +83,7 @@ class ExportedPlugin:
         self._warnings: list[str] = []
 
     def check_compatibility(self, host_version: ApiVersion, soc_model: str) -> None:
-        """Checks that the vendor's plugin supports the host, the SoC model and the options.
+        """Checks that the vendor's plugin supports the host's version, the SoC model and the options.
 
         Raises:
           LiteRtError: UNSUPPORTED, if the vendor does not have the SoC model; any error that the vendor's plugin

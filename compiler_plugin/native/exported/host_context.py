@@ -38,7 +38,7 @@ class HostContext:
         return self._functions[slot]
 
     def call(self, slot: str, *arguments: Any) -> None:
-        """Calls a function of the host; raises any status except Ok, and WRONG_VERSION for a missing function."""
+        """Calls a function of the host; raises an error if the function is missing or its status is not Ok."""
         function = self.find(slot)
         if function is None:
             raise LiteRtError(
@@ -49,12 +49,12 @@ class HostContext:
         check(function(*arguments), f"the host's {slot} failed")
 
     def tells(self, slot: str, *arguments: Any) -> bool:
-        """Calls a function of the host that may fail or be missing; returns whether the call succeeded."""
+        """Calls a function of the host that may be missing or may fail; returns whether the call succeeded."""
         function = self.find(slot)
         return function is not None and not function(*arguments)
 
     def answer(self, slot: str, handle: Any, c_type: str = "size_t") -> Any:
-        """Calls a getter of the host with a handle, and returns the value of a C type that the getter writes."""
+        """Calls a getter of the host with a handle, and returns the value, of type `c_type`, that it writes."""
         answer = ffi.new(f"{c_type}*")
         self.call(slot, handle, answer)
         return answer[0]
@@ -69,7 +69,7 @@ class HostContext:
         return ffi.string(answer[0]).decode("utf-8", "surrogateescape") if answer[0] else ""
 
     def items(self, kind: str, count_slot: str, item_slot: str, owner: Any) -> list[Any]:
-        """Returns handles of all objects of a C type that an object contains, such as a subgraph's ops."""
+        """Returns handles of all parts of an object that have the C type `kind`, such as a subgraph's ops."""
         answer = ffi.new(f"{kind}*")
         items: list[Any] = []
         for index in range(self.answer(count_slot, owner)):
@@ -95,10 +95,9 @@ def read_environment(context: HostContext, environment: Any) -> EnvironmentOptio
 def read_flags(context: HostContext, options: Any, manufacturer: str) -> Sequence[str]:
     """Returns the flags in a host's opaque options, each as `name=value`.
 
-    Each line of the payload with the identifier `litert_npu` is a flag. A payload with the vendor's name as
-    identifier contains flags in the form of LiteRT's tools: the line `ops = "all"` under `reference` means the
-    flag `reference_ops=all`. `options`
-    is a `LiteRtOptions` or NULL.
+    Each line of the payload with the identifier `litert_npu` is a flag. A payload whose identifier is the vendor's
+    name contains flags in the form of LiteRT's tools. For example, the line `ops = "all"` in the payload
+    `reference` means the flag `reference_ops=all`. `options` is a `LiteRtOptions` or NULL.
     """
     opaque = _opaque_options(context, options)
     if not opaque:
@@ -113,7 +112,7 @@ def read_flags(context: HostContext, options: Any, manufacturer: str) -> Sequenc
 
 
 def find_custom_op_infos(context: HostContext, options: Any) -> Sequence[CustomOpInfo]:
-    """Returns the assets in a host's `LiteRtOptions`; empty for NULL, or if the host does not support assets.
+    """Returns the assets in a host's `LiteRtOptions`; none for NULL, or if the host does not support assets.
 
     The functions that return assets are not in the compiler context; hosts that support assets export them as
     symbols.

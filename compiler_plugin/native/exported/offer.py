@@ -1,10 +1,10 @@
 """Chooses the ops that a plugin offers to a host that groups the ops itself, as stock LiteRT does.
 
-By default, stock LiteRT makes a partition from each run of consecutive ops with the same partition index; its
-other strategy splits each run into connected groups of ops. Partitions of consecutive ops cannot form a cycle. If
+By default, stock LiteRT makes a partition from each run of consecutive ops with the same partition index;
+optionally, it splits each run into connected groups of ops. Partitions of consecutive ops cannot form a cycle. If
 the vendor refuses a run, stock LiteRT does not try again with fewer ops. Therefore this module compiles the runs
-before the host gets the ops: it halves a run that the vendor refuses, and leaves single ops that are refused on
-the CPU.
+before the host gets the ops: it halves a run that the vendor refuses, and so on; a single op that the vendor
+refuses stays on the CPU.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DYNAMIC = "the shape of an output is known only at run time, and this host's NPU
 def make_offer(
     vendor: VendorPlugin, subgraph: Subgraph, where: str, max_partitions: int
 ) -> SubgraphPlan:
-    """Compiles the ops of a subgraph that the vendor takes, to find the ops that the vendor can compile.
+    """Compiles those ops of a subgraph that the vendor takes, to find out which of them the vendor can compile.
 
     Args:
       vendor: Plugin of the vendor.
