@@ -5,24 +5,24 @@ There are rates for ops on the NPU of a SoC model, and for ops on the CPU of the
 The compiler does not measure times while it compiles: an expected time depends only on the model and on these
 rates. A choice that is based on expected times is therefore the same on every machine.
 
-The emulated NPU runs on the cores of the host, however many shaves a SoC model has. So all SoC
-models have the rates of the emulation with two threads on two cores of an AMD EPYC with AVX-512. A
-least-squares fit over MediaPipe's fourteen networks found the rates:
+The emulated NPU runs on the cores of the host, however many shaves a SoC model has. Therefore all SoC models have
+the same rates. They are the rates of an emulation with two threads on two cores of an AMD EPYC with AVX-512. The
+rates are the result of a least-squares fit over MediaPipe's fourteen networks:
 
 - Measurements of whole networks have the most weight, because a network's layers share one launch. Each network
   was compiled with `--reference_ops=none` and with `--reference_ops=all`. The two compiled files ran in turn, and
-  only the faster quarter of the runs counts.
+  only the fastest quarter of the runs was used.
 - Measurements of single layers on the NPU, and of single XNNPACK operators on the CPU, have less weight;
-  `litert-npu profile --threads=2` measured these times. For the three networks with custom ops, the CPU rates are
-  fitted to single operators alone.
+  `litert-npu profile --threads=2` measured these times. In the three networks with custom ops, the CPU rates are
+  fitted only to single operators.
 - If the measured networks hardly depend on a rate, a term of small weight keeps the rate near 0.75 times its value
   on a CPU with AVX2.
 
 Some rates were set by hand, close to the measured rates of single ops: all rates of EXPONENTIAL and MOVE,
-`start_ns` of the NPU, `byte_ns` of ELEMENTWISE, and all rates of WINDOW on the NPU except `row_ns`.
-The times of NPU calls and transfers were measured with single element-wise ops of 4 KB to 4 MB between CPU ops.
-`switch_ns` was measured with networks of which some layers in the middle run on the NPU. The benchmark
-`selection` compares expected with measured times.
+`start_ns` of the NPU, `byte_ns` of ELEMENTWISE, and all rates of WINDOW on the NPU except `row_ns`. The times of
+NPU calls and transfers were measured with single element-wise ops of 4 KB to 4 MB between CPU ops. `switch_ns` was
+measured with networks in which some of the middle layers run on the NPU. The benchmark `selection` compares
+expected times with measured times.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Rate:
     byte_ns: float
 
     def inner_ns(self, operations: int, num_bytes: int) -> float:
-        """Returns the time of an op's inner loops, which is all of an op's time if it is fused into another op."""
+        """Returns the time of an op's inner loops; an op that is fused into another op takes only this time."""
         return self.operation_ns * operations + self.byte_ns * num_bytes
 
     def op_ns(self, num_rows: int, operations: int, num_bytes: int) -> float:
@@ -93,12 +93,12 @@ class CostModel:
     Attributes:
       npu, cpu: Rates of each kind of op on the NPU and on the CPU.
       call_ns: Fixed time of an NPU call, independent of its ops.
-      switch_ns: Additional time of an NPU call if the CPU computes ops in the same run. The NPU's or the CPU's
-        threads have then gone to sleep, or busy-wait on the cores that the other threads need. A single CPU op
-        causes this additional time.
+      switch_ns: Additional time of an NPU call if the CPU computes ops in the same run. In such a run, the threads
+        of the NPU or of the CPU have gone to sleep, or they busy-wait on cores that the other threads need. A
+        single CPU op is enough to cause this additional time.
       transfer_ns: Time to transfer one byte to or from the NPU.
-      caution: Fraction of their CPU time that ops must save to be placed on the NPU; the rates are not precise
-        enough for smaller savings.
+      caution: Fraction of their CPU time that ops must save on the NPU; otherwise they stay on the CPU, because
+        the rates are not precise enough for smaller savings.
     """
 
     npu: Mapping[Work, Rate]

@@ -18,13 +18,13 @@ class Job:
 
     Attributes:
       soc: SoC that the executable is made for.
-      layers: Custom layers by the custom code of their op.
+      layers: Custom layers, by the custom code of the op that each layer implements.
       library: Builtin ops that the NPU may run with library kernels, by name.
       bounds: Largest shapes of tensors of dynamic shape, by name.
-      halves: Policy for half tensors in kernels that require no type.
+      halves: Type that half tensors have in kernels that do not require a type.
       allow_native_assets: Whether custom layers that are machine code may run on the host.
       taps: Whether tensors between ops keep their names, so that their values can be recorded.
-      edits: Files with IR text that replace functions, by function name.
+      edits: Files whose IR text replaces functions, by function name.
     """
 
     soc: SocModel

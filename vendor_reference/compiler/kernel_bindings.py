@@ -1,7 +1,8 @@
 """Checks that a built kernel accepts the arguments and the work group size of its task.
 
-A combination that cannot be intended is an error: a pointer argument for a number, or `float*` for a tensor of
-  bytes. A kernel may intend to read a tensor's bits as another type, so this only produces a note.
+A combination that cannot be intended is an error, for example a pointer argument for a number, or `float*` for a
+tensor of bytes. Some kernels read a tensor's bits as another type on purpose, so other differences between types
+only produce a note.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ class BoundArgument:
       what: Description of the data, such as `input 0, tensor<4xi8>`.
       access: How the kernel gets the data.
       element_type: Element type; None for scratch memory, whose type the kernel chooses.
-      is_number: Whether the layer's description states the type, so that the kernel cannot read the bytes as
-        another type.
+      is_number: Whether the data is a number whose type is given in the layer's description; the kernel then must
+        not read the bytes as another type.
       define: Name of the define for the type in C, such as `INPUT0_TYPE`; "" if there is no define.
     """
 
@@ -105,7 +106,7 @@ def check_bindings(
     bindings: Sequence[BoundArgument],
     where: str,
 ) -> list[str]:
-    """Checks the arguments of a built kernel against its task, which binds the same number of arguments.
+    """Checks that the arguments of a built kernel fit its task, which must bind the same number of arguments.
 
     Returns:
       Sentences about arguments that are legal, but may be mistakes.

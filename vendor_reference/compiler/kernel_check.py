@@ -1,8 +1,8 @@
 """Builds the programs of an executable at compile time, so that the compilation reports build errors of kernels.
 
-The OpenCL compiler runs in a child process, in a sandbox: a kernel can crash or hang the compiler,
-or make it read files. The results and programs of builds with the same OpenCL are cached; the device uses this
-cache, too.
+The OpenCL compiler runs in a child process, in a sandbox, because a kernel can crash or hang the compiler, or make
+it read files. The results of builds and the built programs are cached separately for each OpenCL driver; the
+device uses this cache, too.
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ def build_programs(
 
     If this device lacks fp16 arithmetic, the result of each program that needs it is None.
 
-    The functions of the executable say for which devices a program is. The keys of `assets` are the file names
-    that programs use. The default time limit exceeds the time of any normal build, even on a busy machine.
+    The functions of the executable that use a program determine which devices need it. The keys of `assets` are
+    the file names that programs use. The default time limit exceeds the time of any normal build, even on a busy
+    machine.
 
     Raises:
-      LiteRtError: COMPILATION, with the build log, if a build fails, or the compiler crashes or hangs; NOT_FOUND,
-        if no OpenCL driver works on this machine.
+      LiteRtError: COMPILATION, if a build fails (the error contains the build log), or if the compiler crashes or
+        hangs; NOT_FOUND, if no OpenCL driver works on this machine.
     """
     device = choose_device()
     fingerprint = device.fingerprint

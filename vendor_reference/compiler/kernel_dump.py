@@ -1,4 +1,4 @@
-"""`--dump_kernels`: writes the complete source code of each custom kernel that the OpenCL compiler gets."""
+"""`--dump_kernels`: writes the complete source code that the OpenCL compiler gets for each custom kernel."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def dump_kernels(
 ) -> str:
     """Writes a file for each program of a custom layer, and returns a sentence for the report.
 
-    `titles`, such as `Layer relu1 using Custom Layer ReLU`, are the titles of the programs with source code, in
-    order; `read` returns the bytes of a source file. For a program that depends on shapes, the file has the source
-    code for the largest shapes.
+    `titles` contains the title of each program with source code, in order, for example `Layer relu1 using Custom
+    Layer ReLU`. `read` returns the bytes of a source file. For a program that depends on shapes, the file has the
+    source code for the largest shapes.
 
     Raises:
       LiteRtError: FILE_IO, if a file cannot be written; INVALID_ARGUMENT, if a source file is not text.

@@ -42,7 +42,7 @@ def kernel_tensor(
 def asked_format(spec: KernelSpec, is_output: bool, index: int) -> Format:
     """Returns the format that a kernel requires for a tensor of its op.
 
-    The first argument bound to the tensor counts.
+    If several arguments are bound to the tensor, the first argument determines the format.
     """
     tensors = [a for a in spec.arguments if isinstance(a, TensorArgument)]
     asked = (a.format for a in tensors if (a.is_output, a.index) == (is_output, index))

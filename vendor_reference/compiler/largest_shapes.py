@@ -1,6 +1,6 @@
 """Finds the largest shape of each tensor of a subgraph.
 
-The user gives the shape, or it is derived from an op's inputs.
+Either the user gives this shape, or it is derived from the inputs of the op that computes the tensor.
 
 For ops on the NPU, bounds are derived from the rules of their layers. For ops on the CPU, bounds are derived if
 the op broadcasts, slides a window, or keeps the batch size. For outputs of other ops, the user can give bounds.
@@ -44,7 +44,7 @@ class Bounds:
 
 
 NO_BOUNDS = Bounds()
-"""Bounds for a model without given bounds: tensors of dynamic shape have no bounds."""
+"""Bounds of a model if the user gives none: tensors of dynamic shape have no bounds."""
 
 
 def find_bounds(
@@ -56,7 +56,7 @@ def find_bounds(
     """Finds the bounds of a subgraph's tensors.
 
     The keys of `given` are tensor names; the host has checked the ranks of these bounds. `cpu_shapes` asks the
-    libraries of CPU layers for shapes; None if the user gives the bounds of their outputs.
+    libraries of CPU layers for shapes; None if the user gives the bounds of these layers' outputs.
     """
     bounds = Bounds()
     for tensor in subgraph.inputs:
@@ -80,7 +80,7 @@ def find_bounds(
 
 
 def bound_hint(tensor: Tensor) -> str:
-    """Returns the hint in messages about a tensor without a bound."""
+    """Returns the hint for messages about a tensor that has no bound."""
     example = format_shape([100 if d < 0 else d for d in tensor.type.shape])
     return f"give a bound with --shape_bounds={tensor.name}:{example}"
 
@@ -149,7 +149,7 @@ def _derive_custom(op: Op, layer: CustomLayer, index: int, bounds: Bounds) -> Sh
 
 
 def largest_output(rule: OutputShape, inputs: Sequence[Shape | None]) -> Shape:
-    """Returns the largest shape of an output for the largest shapes of the inputs."""
+    """Returns the largest shape of an output, computed from the largest shapes of the inputs."""
     symbolic = [
         None if shape is None else tuple(Dimension(i, d) for d in range(len(shape)))
         for i, shape in enumerate(inputs)
@@ -184,8 +184,8 @@ _SAME_PADDING = 0
 def largest_builtin(op: Op, result: Tensor, inputs: Sequence[Shape]) -> Shape | str:
     """Returns the largest shape of a builtin op's result, or the reason why it is unknown.
 
-    The caller replaces dimensions that are fixed. `inputs` holds the largest shapes of the inputs that are not
-    omitted.
+    The caller then replaces the dimensions that are fixed in the model. `inputs` holds the largest shapes of the
+    inputs that are not omitted.
     """
     rank = len(result.shape)
     is_batch_alone = [d for d, size in enumerate(result.type.shape) if size < 0] == [0]

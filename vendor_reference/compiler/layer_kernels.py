@@ -1,6 +1,6 @@
 """Finds the kernel of a layer at any IR level.
 
-An attribute of a function holds the kernel, or the op's class makes it.
+The kernel is in an attribute of a function, or the op's class makes the kernel.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ class TaskKernels:
         }
 
     def find(self, op: TaskOp) -> KernelSpec | None:
-        """Returns the kernel of a task, from its function or its code.
+        """Returns the kernel of a task, as the task's function or precompiled code describes it.
 
-        Returns None if neither describes the kernel.
+        Returns None if neither of them describes the kernel.
         """
         if op.callee is not None:
             return self._functions.get(op.callee.root_reference.data)
@@ -88,7 +88,7 @@ class TaskKernels:
 def op_shapes(
     spec: KernelSpec, inputs: Sequence[Attribute], outputs: Sequence[Attribute]
 ) -> OpShapes:
-    """Returns the shapes of an op's inputs and outputs, from the types of the tensors that the layer gets."""
+    """Returns the shapes of an op's inputs and outputs, computed from the types of the layer's tensors."""
     return OpShapes(
         tuple(None if t is None else shape_of(t) for t in all_inputs(spec, inputs)),
         tuple(shape_of(t) for t in outputs),
@@ -96,7 +96,7 @@ def op_shapes(
 
 
 def all_inputs(spec: KernelSpec, inputs: Sequence[_Input]) -> Sequence[_Input | None]:
-    """Returns the inputs by the op's input indices, with None for each omitted input."""
+    """Returns one entry for each input of the op, in order; the entry of an omitted input is None."""
     if not spec.absent_inputs:
         return inputs
     given = iter(inputs)
@@ -133,12 +133,12 @@ def scratch_types(
 
 
 def at_layer(error: LiteRtError, spec: KernelSpec) -> LiteRtError:
-    """Returns an error with asset and op added to it."""
+    """Adds the asset and the op to an error, and returns the error."""
     return LiteRtError(error.status, error.what, spec.location, error.hint)
 
 
 def check_static(types: Sequence[Attribute], where: str) -> None:
-    """Rejects types with shapes that are known only at run time."""
+    """Rejects types whose shape is known only at run time."""
     for ir_type in types:
         if any(dim < 0 for dim in shape_of(ir_type)):
             raise LiteRtError(

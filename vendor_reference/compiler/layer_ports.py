@@ -1,6 +1,6 @@
-"""Gives passes a uniform view of IE layers, for any kind of op.
+"""Represents all kinds of IE layers in the same form for passes.
 
-The view has the layer's input tensors, output tensors, and requirements.
+This form contains the layer's input tensors, output tensors, and requirements.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class LayerPorts:
 
 
 class LayerFinder:
-    """Finds layers of a module; reads the requirements of each external function once."""
+    """Finds the layers of a module, and reads the requirements of each external function only once."""
 
     def __init__(self, module: ModuleOp) -> None:
         self._functions = functions_of(module)
@@ -108,7 +108,7 @@ def _check_arguments(function: FuncOp, inputs: int, outputs: int) -> None:
 
 
 def agnostic_ports(op: LayerOp) -> list[int]:
-    """Returns the positions of a `LayoutAgnostic` op's inputs that have the layout of its results.
+    """Returns the positions of those inputs of a `LayoutAgnostic` op that have the layout of the results.
 
     Inputs of a lower rank, which are broadcast to the results' shape, keep their own layout.
     """
@@ -120,7 +120,7 @@ def agnostic_ports(op: LayerOp) -> list[int]:
 def is_layer(function: FuncOp) -> bool:
     """Returns whether an external function represents a layer.
 
-    Such a function has attributes for requirements, a kernel, or the kind of task.
+    Such a function has attributes with requirements, with a kernel, or with the kind of task.
     """
     marks = ("VPUIP.task", "VPUIP.kernel", *(f"IE.{name}" for name in NAMES))
     return function.is_declaration and any(mark in function.attributes for mark in marks)

@@ -1,7 +1,7 @@
-"""Handles layers in IR text whose precompiled code contains the layer's description.
+"""Handles layers in IR text that are described only in their precompiled code.
 
-In such a layer, `IE.CustomBinaryLayer VPUIP.OCL from %code`, the code is a file that `litert-npu layer build` has
-made.
+Such a layer has the form `IE.CustomBinaryLayer VPUIP.OCL from %code`; its code is a file that `litert-npu layer
+build` has made.
 """
 
 from __future__ import annotations
@@ -42,12 +42,13 @@ def write_code(
     folder: str,
     given: Sequence[CustomOpInfo],
 ) -> tuple[list[CustomOpInfo], dict[Operation, str]]:
-    """Writes the code of layers without another description to files, which become assets.
+    """Writes the code of each layer that has no other description; the written files become assets.
 
-    Returns the assets, and the op name of each layer. Code that is equal to an asset in `given` uses that asset.
+    Returns the assets, and the op name of each layer. If a layer's code is equal to an asset in `given`, the layer
+    uses that asset.
 
     Raises:
-      LiteRtError: INVALID_IR_TYPE, with the line, for code without a description of how to launch it.
+      LiteRtError: INVALID_IR_TYPE, if the code does not describe how to launch it; the error contains the line.
     """
     undescribed = list(_undescribed(edited))
     if not undescribed:
@@ -89,7 +90,7 @@ _HINTS = {
 def describe_code(
     edited: EditedIr, layers: Mapping[Operation, str], job: Job, notes: list[str]
 ) -> None:
-    """Adds attributes from the description in a layer's code to the layer.
+    """Adds attributes to a layer, according to the description in the layer's code.
 
     Attributes of the IR text take precedence.
     """
@@ -119,7 +120,7 @@ def subgraph_of_op(
 
 
 def add_tensor(add: Any, name: str, of: RankedTensorType) -> Tensor:
-    """Adds a tensor of a type, which may have unknown dimensions."""
+    """Adds a tensor of the type `of`, which may have unknown dimensions."""
     signature = of.shape if -1 in of.shape else None
     tensor: Tensor = add(
         name, of.element_type, [abs(d) for d in of.shape], shape_signature=signature

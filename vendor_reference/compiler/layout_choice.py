@@ -1,9 +1,10 @@
-"""Chooses the dimension orders of tensors so that a function needs the fewest reorders, and the smallest reorders.
+"""Chooses the dimension orders of tensors, so that a function needs as few and as small reorders as possible.
 
-This module represents a function by plain numbers. A *group* is a set of tensors that must have the same order:
-the tensors of an op that accepts any layout. The order in which a value is produced is either fixed, or the order
-of a group. The same holds for the orders that readers of the value require. For each order that readers require
-and that is not the produced order, one reorder is needed; readers that require the same order share it.
+This module represents a function by plain numbers. If an op accepts any layout, but requires the same order for
+its tensors, these tensors form a *group*. Each value is produced either in a fixed order, or in the order of a
+group. Each reader of the value also requires either a fixed order, or the order of a group. One reorder is needed
+for each required order that differs from the produced order; readers that require the same order share the
+reorder.
 """
 
 from __future__ import annotations
@@ -40,12 +41,13 @@ class Value:
 
     Attributes:
       shape: Shape of the value; -1 is an unknown dimension.
-      size_bytes: Bytes that a reorder of the value moves.
+      size_bytes: Number of bytes that a reorder of the value moves.
       order: Order in which the value is produced; unused if a group produces it.
       group: Group that produces the value; None if the value's order is fixed.
       wanted: Orders that readers outside of groups require.
-      readers: Groups that read the value, and the number of their reads.
-      is_constant: Whether the value is a constant, which needs no reorder: it can be stored in several orders.
+      readers: Groups that read the value, and how many times each group reads it.
+      is_constant: Whether the value is a constant; a constant needs no reorder, because it can be stored in
+        several orders.
     """
 
     shape: tuple[int, ...]
@@ -66,7 +68,7 @@ class Value:
 class Puzzle:
     """The values of a function, and the current dimension order of each group.
 
-    Groups are in execution order: each group reads only values of earlier groups.
+    Groups are in execution order, so that each group reads only values of earlier groups.
     """
 
     values: list[Value] = field(default_factory=list)

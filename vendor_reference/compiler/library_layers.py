@@ -1,4 +1,4 @@
-"""Makes an IE layer for each op of the library, such as `IE.Add` or `IE.Sigmoid`, with its attributes."""
+"""Makes an IE layer with attributes for each op of the library, for example `IE.Add` or `IE.Sigmoid`."""
 
 from __future__ import annotations
 

@@ -43,9 +43,9 @@ def lower_partitions(
 ) -> Lowered:
     """Makes an executable with a function `Partition_<n>` for each partition.
 
-    The functions for devices with fp16 arithmetic come after these functions: see `import_partitions`. The entry
-      of tasks for custom ops is "" until `entry_points.py` sets it. `dump` lists the passes after which the IR is
-      written to files.
+    After these functions come the functions for devices with fp16 arithmetic (see `import_partitions`). The entry
+    of tasks for custom ops is "" until `entry_points.py` sets it. `dump` contains the passes after which the IR is
+    written to files.
 
     Raises:
       LiteRtError: UNSUPPORTED, if a partition does not fit into the memory of the SoC, or has an op that the NPU
@@ -77,7 +77,7 @@ def lower_partitions(
 def finish_lowering(
     module: ModuleOp, constants: Mapping[str, Constant], notes: Sequence[str]
 ) -> Lowered:
-    """Converts a module to an executable, after all passes.
+    """Converts a module to an executable, after all passes have run.
 
     `constants` holds the constants by the keys of the module's resources.
 

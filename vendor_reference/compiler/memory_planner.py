@@ -18,7 +18,7 @@ from random import Random
 from vendor_reference.executable.executable import align
 
 _EFFORT = 2_000_000
-"""Largest number of buffers that the improvement examines, which takes about half a second."""
+"""Largest number of buffers that the improvement examines; examining them takes about half a second."""
 _MOST_ROUNDS = 3_000
 
 
@@ -28,8 +28,8 @@ class LiveRange:
 
     Attributes:
       first, last: First and last step in which the buffer is in use, both inclusive.
-      in_place_of: Index of an earlier buffer whose last step is `first`, and that this buffer may overwrite; None
-        if there is no such buffer.
+      in_place_of: Index of an earlier buffer that this buffer may overwrite, because its last step is `first`;
+        None if there is no such buffer.
     """
 
     size_bytes: int
@@ -43,7 +43,7 @@ class MemoryPlan:
     """The offsets of buffers in an arena.
 
     Attributes:
-      offsets: Offset of each buffer from the start of the arena, in bytes, a multiple of 64.
+      offsets: Offset of each buffer from the start of the arena, in bytes; each offset is a multiple of 64.
       size: Size of the arena, in bytes.
       lower_bound: Largest number of bytes in use at one step; no plan is smaller.
     """

@@ -1,7 +1,7 @@
 """Chooses the memory space of each buffer: the scratchpad (CMX) or DDR.
 
-The scratchpad holds the buffers that tasks read and write most in relation to their size; DDR holds the other
-buffers.
+The scratchpad contains the buffers with the most read and written bytes in relation to their size; DDR contains
+the other buffers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Demand:
 
     Attributes:
       traffic_bytes: Number of bytes that tasks read from the buffer and write to the buffer in one run.
-      is_ddr_only: Whether the buffer must be in DDR: this holds for shapes, and for buffers that a layer requires
+      is_ddr_only: Whether the buffer must be in DDR, because it contains a shape, or because a layer requires it
         in DDR.
     """
 

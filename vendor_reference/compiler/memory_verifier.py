@@ -1,6 +1,6 @@
 """Checks a memory plan independently of the planner.
 
-For each step, the verifier keeps the buffers in use sorted by offset.
+For each step, the verifier has a list of the buffers in use, sorted by offset.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def verify_plan(
     names: Sequence[str] = (),
     places: Sequence[str] = (),
 ) -> None:
-    """Rejects a memory plan of one arena in which a task would overwrite data that another task still needs.
+    """Rejects a memory plan of one arena if a task would overwrite data that another task still needs.
 
     Unless the offsets come from a file, such a plan is a bug in the planner. In messages, buffers without names
     are identified by their indices.

@@ -1,9 +1,9 @@
 """Selects the ops of a subgraph that run on the reference NPU, and gives the reason for each other op.
 
 The NPU takes custom ops that have a layer, and DEQUANTIZE ops of constants if only ops on the NPU read their
-results. The NPU also takes builtin ops that a layer overrides: the layer is for an op with the builtin op's name,
-and no custom op of the subgraph has that name. The NPU takes other builtin ops if the library supports them, and
-the user selects them or they are expected to save time.
+results. The NPU also takes a builtin op that a layer overrides; this is the case if the layer is for ops with the
+builtin op's name, and no custom op of the subgraph has that name. The NPU takes other builtin ops if the library
+supports them, and the user selects them or they are expected to save time.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def select_ops(
       layers: Custom layers by the custom code of their op.
       library: Builtin ops that the NPU may take.
       bounds: Largest shapes of tensors of dynamic shape.
-      times: Expected times of ops, to move only builtin ops that save time to the NPU; None to move all supported
-        builtin ops.
+      times: Expected times of ops; with them, only builtin ops that save time move to the NPU. None to move all
+        supported builtin ops.
     """
     refused: dict[Op, str] = {}
     taken: set[Op] = set()

@@ -1,4 +1,4 @@
-"""Describes the shapes of an IE function's tensors: sizes that are known only at run time are formulas."""
+"""Describes the shapes of an IE function's tensors; a size that is known only at run time is a formula."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OpenShapes:
     """
 
     def __init__(self, function: FuncOp, functions: Mapping[str, FuncOp]) -> None:
-        """Computes the shapes of a function with a body; `functions` holds all functions of the module."""
+        """Computes the shapes in a function that has a body; `functions` contains all functions of the module."""
         self._function = function
         self._functions = functions
         self._shapes: dict[SSAValue, Shape] = {}

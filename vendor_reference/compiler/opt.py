@@ -37,8 +37,8 @@ def transform_text(text: bytes, name: str, passes: str, soc_model: str = "") -> 
       IR text after the passes.
 
     Raises:
-      LiteRtError: NOT_FOUND, if a pass or SoC does not exist; INVALID_ARGUMENT or INVALID_IR_TYPE, for an error in
-        the IR text, with the line; other statuses, if a pass fails.
+      LiteRtError: NOT_FOUND, if a pass or SoC does not exist; INVALID_ARGUMENT or INVALID_IR_TYPE, if the IR text
+        has an error, whose line is in the message; other statuses, if a pass fails.
     """
     chosen = parse_passes(passes)
     soc = get_soc_model(soc_model) if soc_model else None

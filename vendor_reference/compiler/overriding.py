@@ -30,7 +30,7 @@ def find_layer(op: Op, layers: Mapping[str, CustomLayer]) -> CustomLayer | None:
 def activation_refusal(op: Op, layer: CustomLayer) -> str:
     """Returns why a layer cannot replace an op with a fused activation.
 
-    Returns "" if the op has no fused activation, or the layer reads its name.
+    Returns "" if the op has no fused activation, or if the layer reads the activation's name.
     """
     if op.is_custom:
         return ""
@@ -46,7 +46,7 @@ def activation_refusal(op: Op, layer: CustomLayer) -> str:
 
 
 def overriding_notes(taken: Sequence[Op], layers: Mapping[str, CustomLayer]) -> Iterator[str]:
-    """Yields a sentence for each kind of overridden op on the NPU, with the cost of overriding it."""
+    """Yields a sentence for each kind of op that is overridden on the NPU; the sentence gives the cost."""
     overridden: dict[str, list[Op]] = {}
     on_npu = set(taken)
     for op in taken:

@@ -1,7 +1,7 @@
-"""Finds options and inputs of an op that its layer never reads, and defines of a layer that no source file uses.
+"""Finds an op's options and inputs that its layer never reads, and a layer's defines that no source file uses.
 
-Unused options, inputs and defines are legal, but often mistakes: the reports of `apply_plugin` and `litert-npu
-  layer check` have notes about them.
+Unused options, inputs and defines are legal, but often mistakes, so the reports of `apply_plugin` and `litert-npu
+layer check` have notes about them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _RANK_OF_IMAGES = 4
 
 
 def find_parameter_notes(ops: Iterable[Op], layers: Mapping[str, CustomLayer]) -> list[str]:
-    """Returns sentences about options, inputs and defines of ops and their layers that do not match.
+    """Returns sentences about mismatches between ops and their layers: in options, inputs, formats and defines.
 
     Each sentence occurs once.
     """

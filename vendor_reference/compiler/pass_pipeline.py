@@ -1,7 +1,7 @@
 """Finds, orders and runs the passes of the compiler, and dumps the IR after each pass.
 
-A pass is a module of `passes/` whose constant `PASS` is a frozen dataclass: to add a pass, add a file. `litert-npu
-opt --list_passes` prints the first line of the class's docstring.
+A pass is a module of `passes/` whose constant `PASS` is a frozen dataclass; to add a pass, add such a file.
+`litert-npu opt --list_passes` prints the first line of the class's docstring.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def run_passes(
 def find_stage(module: ModuleOp) -> str:
     """Returns the stage of a module.
 
-    The stage is `import`, or the last pass of a compilation that has run on the module. The stage is in the
+    The stage is `import`, or the name of the last compilation pass that has run on the module. The stage is in the
     module's attribute `VPUIP.after`; without this attribute, the function derives the stage from the level of the
     ops.
 
@@ -129,7 +129,7 @@ def _come_further(module: ModuleOp, name: str) -> None:
 
 
 def parse_passes(text: str) -> list[ModulePass]:
-    """Parses a command line's list of passes: `adjust-layouts,bound-shapes{input=1x2}`.
+    """Parses the list of passes in a command line, for example `adjust-layouts,bound-shapes{input=1x2}`.
 
     Raises:
       LiteRtError: NOT_FOUND, if a pass does not exist; INVALID_ARGUMENT, if the options of a pass are invalid.
@@ -206,13 +206,13 @@ def describe_pass(known: type[ModulePass]) -> str:
 
 
 def check_dump_options(options: DumpOptions) -> None:
-    """Rejects dump options with a pass that does not exist."""
+    """Rejects dump options that contain a pass that does not exist."""
     if options.ir_after:
         check_pass_name(options.ir_after, (ALL, IMPORT))
 
 
 def make_dump_files(options: DumpOptions) -> Mapping[str, str]:
-    """Returns the path of each file to dump in a compilation, by pass; makes the dump folder.
+    """Returns the path of each dump file of a compilation, by pass; also makes the dump folder.
 
     The file names are `00_import.mlir`, then `NN_<pass>.mlir`, where `NN` is the position of the pass in the
     compilation.

@@ -1,7 +1,7 @@
-"""`--replace_ir`: replaces functions of a compilation by functions of edited IR text.
+"""`--replace_ir`: during a compilation, replaces functions by functions of edited IR text.
 
-The original function is compiled up to the stage of the IR text, and its types are compared with the edited
-function; from this stage on, the edited function is compiled.
+The original function is compiled up to the stage of the IR text, and its types are compared with the types of the
+edited function; from this stage on, the edited function is compiled instead.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from vendor_reference.compiler.passes.plan_memory import tell_sizes
 
 
 class Replacements:
-    """The functions of a compilation that edited IR text replaces."""
+    """The functions of a compilation that are replaced by edited IR text."""
 
     def __init__(self, job: Job, imported: Imported) -> None:
         """Reads and checks the edited IR texts.
 
         Raises:
-          LiteRtError: NOT_FOUND, if a file is missing, or the compilation does not have a function; other
-            statuses, for an error in an IR text, with the line.
+          LiteRtError: NOT_FOUND, if a file is missing, or if the compilation does not have the function to
+            replace; other statuses, if an IR text has an error, whose line is in the message.
         """
         own = {f.sym_name.data for f, _ in bodies(imported.module) if read_fp16_of(f) is None}
         self._edited: dict[str, EditedIr] = {}
@@ -58,13 +58,13 @@ class Replacements:
             self._edited[name] = edited
 
     def put_in(self, stage: str, module: ModuleOp) -> list[str]:
-        """After a pass, replaces functions by edited functions of the same stage.
+        """Replaces functions after a pass by the edited functions that belong to this stage.
 
         Returns sentences for the report.
 
         Raises:
-          LiteRtError: INVALID_IR_TYPE, with the line, if the edited function has other arguments or results than
-            the original.
+          LiteRtError: INVALID_IR_TYPE, if the arguments or results of the edited function differ from those of the
+            original function; the message contains the line.
         """
         notes: list[str] = []
         for name, edited in self._edited.items():
@@ -101,8 +101,8 @@ def _put_in(module: ModuleOp, edited: EditedIr, name: str) -> list[str]:
     Returns sentences for the report.
 
     Raises:
-      LiteRtError: INVALID_IR_TYPE, with the line, if the edited function has other arguments or results than the
-        original.
+      LiteRtError: INVALID_IR_TYPE, if the arguments or results of the edited function differ from those of the
+        original function; the message contains the line.
     """
     own = functions_of(module)[name]
     twins = [f for f, _ in bodies(module) if read_fp16_of(f) == name]

@@ -55,7 +55,7 @@ class ShapeFunction:
     inputs: tuple[Shape | None, ...]
 
     def evaluate(self, passed: Sequence[Sequence[Size]]) -> tuple[Size, ...]:
-        """Computes the shape of the output for the shapes that are passed as arguments."""
+        """Computes the shape of the output from the shapes that are passed as arguments."""
         given = iter(passed)
         inputs = [next(given) if shape is None else shape for shape in self.inputs]
         dims = kernel_dims(inputs[0]) if inputs else (1, 1, 1, 1)
@@ -63,7 +63,7 @@ class ShapeFunction:
 
 
 def make_shape_function(name: str, function: ShapeFunction) -> FuncOp:
-    """Makes a function in the IR."""
+    """Makes an IR function for a shape function."""
     count = sum(shape is None for shape in function.inputs)
     made = FuncOp.external(name, [ShapeType()] * count, [ShapeType()])
     made.attributes[FORMULAS] = ArrayAttr([StringAttr(text) for text in function.formulas])
@@ -72,7 +72,7 @@ def make_shape_function(name: str, function: ShapeFunction) -> FuncOp:
 
 
 def find_shape_function(function: FuncOp) -> ShapeFunction | None:
-    """Reads a shape function from a function in the IR; returns None for any other function."""
+    """Reads a shape function from an IR function; returns None if the IR function is not a shape function."""
     formulas = function.attributes.get(FORMULAS)
     if formulas is None:
         return None
@@ -99,7 +99,7 @@ def _error(function: FuncOp, found: object) -> LiteRtError:
 def find_shape_ranks(
     functions: Mapping[str, FuncOp], function: FuncOp, block: Block
 ) -> dict[SSAValue, int]:
-    """Returns the ranks of shape values, from the tensor of each shape or the function that computes the shape."""
+    """Returns the ranks of shape values; a rank follows from the shape's tensor, or from its shape function."""
     ranks: dict[SSAValue, int] = {}
     for op in block.ops:
         if isinstance(op, ActualShapeOfOp):
@@ -124,7 +124,7 @@ def find_shape_ranks(
 
 
 class CalledLayer(NamedTuple):
-    """The tensors that a call of a layer's function reads and returns, and the shape values by tensor."""
+    """The tensors that a call of a layer's function reads and returns, and the shape value of each tensor."""
 
     inputs: Sequence[SSAValue]
     outputs: Sequence[SSAValue]
@@ -133,7 +133,7 @@ class CalledLayer(NamedTuple):
 
 
 def read_call(op: CallOp, function: FuncOp) -> CalledLayer:
-    """Reads the tensors and shapes of a call.
+    """Returns the tensors and shapes of a call.
 
     The operands are inputs, then shapes of inputs and outputs. The results are outputs, then shapes of outputs
     that the layer's kernel computes.

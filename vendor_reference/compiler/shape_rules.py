@@ -1,4 +1,4 @@
-"""Finds rules for the shapes of a custom op's outputs that the model leaves open, and checks these rules."""
+"""Finds rules for those output shapes of a custom op that the model leaves open, and checks these rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vendor_reference.custom_layers.kernel_spec import ShapeArgument
 
 
 class ByKernel(Enum):
-    """Rule of a shape that a kernel or library computes; only the user can give the largest shape."""
+    """Rule for a shape that a kernel or a library computes; only the user can give the largest shape."""
 
     OWN = "own"
     """The layer's own kernel writes the shape in addition to its result."""
@@ -33,8 +33,8 @@ ShapeRule = OutputShape | ByKernel
 def find_shape_rule(op: Op, layer: CustomLayer, output: int) -> ShapeRule | None:
     """Returns the rule for the shape of an output of dynamic shape; None if there is no rule.
 
-    An output without a rule has the shape of the first input with the same shape in the model, unknown dimensions
-    included.
+    If nothing else determines the shape of the output, it is the shape of the first input whose shape in the model
+    is the same, including unknown dimensions.
     """
     if layer.type is LayerType.CPP:
         return ByKernel.LIBRARY
@@ -48,7 +48,7 @@ def find_shape_rule(op: Op, layer: CustomLayer, output: int) -> ShapeRule | None
 def shapes_refusal(op: Op, layer: CustomLayer) -> str:
     """Returns why a layer cannot run on an op's tensors of dynamic shape.
 
-    Returns "" if it can, or all shapes are fixed.
+    Returns "" if it can, or if all shapes are fixed.
     """
     tensors = [t for t in (*op.inputs, *op.outputs) if t is not None]
     is_static = all(tensor.type.layout.is_static for tensor in tensors)
@@ -69,7 +69,7 @@ def shapes_refusal(op: Op, layer: CustomLayer) -> str:
 
 
 def declared_shape(layer: CustomLayer, output: int) -> OutputShape | None:
-    """Returns the shape of an output in the layer's description.
+    """Returns the shape that the layer's description gives for an output.
 
     The result is only a bound if a kernel computes the shape.
     """
@@ -78,7 +78,7 @@ def declared_shape(layer: CustomLayer, output: int) -> OutputShape | None:
 
 
 def alike_input(op: Op, output: int) -> SameShape | None:
-    """Returns the first input with the same shape in the model as an output, unknown dimensions included."""
+    """Returns the first input whose shape in the model equals an output's shape, including unknown dimensions."""
     pattern = op.outputs[output].type.shape
     for index, tensor in enumerate(op.inputs):
         if tensor is not None and tensor.type.shape == pattern:
@@ -97,7 +97,7 @@ def is_guessed(op: Op, layer: CustomLayer, output: int) -> bool:
 def shapes_misfit(op: Op, layer: CustomLayer) -> str:
     """Returns why a layer's rules for its outputs' shapes do not fit the op; "" if they fit.
 
-    A bound does not help in this case, so this check comes before the check for missing bounds.
+    A bound does not help if the rules do not fit, so this check comes before the check for missing bounds.
     """
     is_open = [not tensor.type.layout.is_static for tensor in op.outputs]
     for index, tensor in enumerate(op.outputs):

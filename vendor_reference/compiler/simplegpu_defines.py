@@ -2,8 +2,8 @@
 
 The built-in defines come first. For each tensor of the op, they are the defines of Inference Engine custom layers,
 such as `INPUT0_DIMS`; arrays always have the order B, F, Y, X. The elements of arrays are `int`, so that `min(x,
-INPUT0_DIMS[3])` compiles. The layer's own defines follow: first quantization, then options, then entries of the
-description.
+INPUT0_DIMS[3])` compiles. The layer's own defines follow: first those for quantization, then those for options,
+and then those in the description.
 
 Floats are written so that C reads the exact value. Floats have the suffix `f` if the type float can represent
 them, so that a
@@ -90,9 +90,9 @@ def write_prelude(
 
 
 def uses_init(texts: Iterable[bytes]) -> bool:
-    """Returns whether sources, headers or defines mention the `_INIT` of a built-in array.
+    """Returns whether sources, headers or defines mention the `_INIT` form of a built-in array.
 
-    If so, `_INIT` must be defined.
+    If so, this form must be defined.
     """
     return any(_INIT.search(text) for text in texts)
 
@@ -252,14 +252,16 @@ def define_text(value: Value, define_type: str = "", is_plain: bool = False) -> 
     """Returns the value of a define as C source code.
 
     Args:
-      value: A number or string, or a sequence of them.
+      value: A number or string, or a sequence of numbers or strings.
       define_type: `int`, `float`, `int[]`, `float[]`; or "" to use the value unchanged, with commas
         between the elements of an array.
       is_plain: Whether values stay unchanged even if `define_type` is not empty: the type then only says whether
-        the value gets braces, as in custom layer configurations. Comments in a string are then removed.
+        the value gets braces, as in custom layer configurations. In this case, only the comments in a string are
+        removed.
 
     Raises:
-      LiteRtError: INVALID_ARGUMENT, if the value does not have the type, or a define cannot contain a string.
+      LiteRtError: INVALID_ARGUMENT, if the value does not have the type, or if it is a string that a define cannot
+        contain.
     """
     if isinstance(value, (bool, int, float, str)):
         values: Sequence[Scalar] = (value,)

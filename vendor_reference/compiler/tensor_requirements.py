@@ -155,11 +155,11 @@ _ATTRIBUTES = {
     "memory_spaces": _SPACE,
 }  # fmt: skip
 NAMES = tuple(_ATTRIBUTES)
-"""Names of the attributes that hold requirements; attributes for memory spaces list inputs, then outputs."""
+"""Names of the attributes that hold requirements; those for memory spaces hold inputs, then outputs."""
 
 
 def requirement_attributes(requirements: Requirements, prefix: str = "IE.") -> dict[str, Attribute]:
-    """Converts requirements to attributes; omits attributes without a requirement, except layouts."""
+    """Converts requirements to attributes; omits attributes that hold no requirement, except those for layouts."""
     attributes: dict[str, Attribute] = {}
     tensors = [*requirements.inputs, *requirements.outputs]
     for name, entries in _ATTRIBUTES.items():
@@ -218,7 +218,7 @@ def check_requirements(
 
 
 def check_strides(asked: TensorRequirement, shape: Sequence[int], where: str) -> None:
-    """Rejects strides that are not possible for a tensor of a shape.
+    """Rejects strides that are not possible for a tensor of the given shape.
 
     Strides of run-time dimensions are checked later.
 

@@ -16,12 +16,12 @@ from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
 
 def transfer_kernel(title: str, source: IrType, target: IrType) -> KernelSpec:
-    """Returns the kernel that copies a tensor or buffer to another of the same shape."""
+    """Returns the kernel that copies a tensor or buffer to another tensor or buffer of the same shape."""
     return _kernel(title, view_of(source), view_of(target))
 
 
 def dynamic_transfer_kernel(title: str, source: IrType, target: IrType) -> KernelSpec:
-    """Returns the kernel that copies a tensor with a shape known only at run time.
+    """Returns the kernel that copies a tensor whose shape is known only at run time.
 
     The types of source and target have the largest possible shape.
     """

@@ -1,4 +1,4 @@
-"""Finds constants that a DEQUANTIZE or DENSIFY unpacks; the NPU unpacks them once, before runs."""
+"""Finds constants that are unpacked by a DEQUANTIZE or DENSIFY; the NPU unpacks them once, before all runs."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def resolve_work_sizes(spec: KernelSpec, shapes: OpShapes) -> tuple[Sequence[Siz
 def described_local_size(
     spec: KernelSpec, shapes: OpShapes, local_size: Sequence[Size]
 ) -> Sequence[Size]:
-    """Returns the dimensions of the local size that the description gives."""
+    """Returns those dimensions of the local size that the description gives."""
     described = len(spec.local_size)
     if described <= len(local_size):
         return local_size[: described or None]  # without a described size, the size of the launch

@@ -12,7 +12,7 @@ from litert.host.child import call_in_child
 from litert.model.atomic_file import temporary_file
 
 ASK_TIMEOUT_S = 60.0
-"""Time limit for all calls to a library, in seconds; a good library needs only milliseconds."""
+"""Time limit for all calls to a library, in seconds; a library without faults needs only milliseconds."""
 
 _CHILD = "vendor_reference.cpu_layer.library_worker"
 _HINT = (
@@ -42,7 +42,7 @@ def ask(
 ) -> Iterator[JsonNode]:
     """Calls a function of `library_worker` for the library whose bytes are `data`; yields the function's results.
 
-    `where` is the location in error messages for errors that occur outside the library.
+    `where` is the location that messages contain for errors outside the library.
 
     Raises:
       LiteRtError: The error of the called function; RUNTIME_FAILURE or TIMEOUT_EXPIRED, if the library crashes or

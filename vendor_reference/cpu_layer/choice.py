@@ -56,8 +56,8 @@ def choose(
         time; empty if all shapes are fixed.
 
     Raises:
-      LiteRtError: UNSUPPORTED, with the library's message, if the library cannot run the op in any configuration.
-        The errors of `CpuLayerLibrary`.
+      LiteRtError: UNSUPPORTED, with the library's message, if the library cannot run the op in any configuration;
+        other statuses, as for `CpuLayerLibrary`.
     """
     asked = _Asked(op, incoming, patterns)
     refusals: list[str] = []
@@ -90,7 +90,7 @@ def choose(
 def alike_configurations(
     library: CpuLayerLibrary, op: CpuOp, config: CpuConfig
 ) -> Iterator[tuple[int, CpuConfig]]:
-    """Yields implementations and configurations that take the op's tensors in the same way as `config`."""
+    """Yields implementations with configurations that equal `config` if `config` fixes their open layouts."""
     layouts = [tensor.layout if tensor else None for tensor in config.tensors]
     for implementation in range(len(library.implementations(op))):
         for other in library.configurations(op, implementation):

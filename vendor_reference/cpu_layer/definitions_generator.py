@@ -18,7 +18,7 @@ _FUNCTION_BODY = re.compile(r"^static inline (?:.*\}|.*\n(?:.*\n)*?\})$", re.M)
 
 
 def declarations() -> str:
-    """Returns the C header in a form for parsers without preprocessor, without the functions for libraries."""
+    """Returns the C header for a parser that has no preprocessor; omits the functions for libraries."""
     with open(HEADER, encoding="utf-8") as file:
         text = re.sub("//.*", "", file.read())
     names = re.findall(r"^#define (LITERT_NPU_\w+) (\d+)$", text, re.M)

@@ -1,4 +1,4 @@
-"""Checks from a shared object's first bytes whether it is for this machine, before the shared object is loaded."""
+"""Checks whether a shared object is for this machine, by its first bytes, before the shared object is loaded."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Loads libraries of CPU layers (`litert_npu/cpu_layer.h`), and checks the libraries' results as far as possible.
+"""Loads libraries of CPU layers (`litert_npu/cpu_layer.h`), and checks those of their results that can be checked.
 
-A shared object is loaded from bytes, not from a file: an asset has no path, and other users may be able to change
-a file.
+A shared object is loaded from bytes, not from a file, because an asset has no path, and because other users may be
+able to change a file.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _LOAD_HINT = (
 
 
 class CallStatus(IntEnum):
-    """Statuses that the functions of a library of CPU layers return."""
+    """Statuses that can be returned by the functions of a library of CPU layers."""
 
     OK = 0
     ERROR = 1
@@ -164,7 +164,7 @@ class CpuLayerLibrary:
         """Returns the shapes of an op's outputs; None if the library has no function for shapes.
 
         Args:
-          op: Op whose input shapes are used; the output shapes are ignored.
+          op: Op whose input shapes are used; its output shapes are ignored.
           known: Shapes of the outputs in the model, with -1 for unknown sizes.
         """
         if not self.table.get_output_shapes:
@@ -264,7 +264,7 @@ class CpuLayerLibrary:
         return kernel
 
     def check(self, status: int, call: str, message: MessageRoom, op: CpuOp) -> None:
-        """Raises an error if the status of a library function that was called for an op is not OK."""
+        """Raises an error if `status`, which a library function returned for an op, is not OK."""
         if status != CallStatus.OK:
             raise self._failure(call, status, message, op)
 
@@ -340,7 +340,7 @@ class Kernel:
             self._end()
 
     def set_shapes(self, op: CpuOp, config: CpuConfig) -> None:
-        """Sets the tensors' shapes; with a dynamic batch, the shapes may be smaller than in `init`."""
+        """Sets the tensors' shapes; with a dynamic batch, the shapes may be smaller than the shapes for `init`."""
         set_shapes(self._inputs, op.inputs, config.inputs)
         set_shapes(self._outputs, op.outputs, config.outputs)
 

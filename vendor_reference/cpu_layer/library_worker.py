@@ -23,10 +23,10 @@ def ask(request: Mapping[str, Any]) -> Iterator[object]:
     """Loads a library of CPU layers, and chooses an implementation for each op.
 
     Args:
-      request: `path`, `sha256` and `file_name` of the library; `op_name`, the op that the library
-        was given for; `ops` (see `CPU_OP`) with their largest shapes, in execution order;
-        `producers`: for each input of each op, the op and output that make the input, or null;
-        `patterns`: for each op, the shapes of its `inputs` and `outputs` in the model.
+      request: `path`, `sha256` and `file_name` of the library; `op_name`, the name of the op for which the user
+        gave the library; `ops` (see `CPU_OP`) with their largest shapes, in execution order; `producers`: for each
+        input of each op, the op and output that make the input, or null; `patterns`: for each op, the shapes of
+        its `inputs` and `outputs` in the model.
 
     Yields:
       First `library`, `layer_types` and the `layer_type` of the ops. Then for each op: the index `implementation`,
@@ -71,7 +71,7 @@ def ask_shapes(request: Mapping[str, Any]) -> Iterator[object]:
       The shapes of the outputs; null if the library has no function for shapes.
 
     Raises:
-      LiteRtError: The same errors as the function `ask` raises.
+      LiteRtError: The errors that the function `ask` raises.
     """
     with _loaded(request) as library:
         op = _op(request["op"], _layer_type(library, request), request["file_name"])
@@ -88,7 +88,7 @@ def ask_types(request: Mapping[str, Any]) -> Iterator[object]:
       A list of the library's layer types.
 
     Raises:
-      LiteRtError: The same errors as the function `ask` raises.
+      LiteRtError: The errors that the function `ask` raises.
     """
     with _loaded(request) as library:
         yield list(library.layer_types())

@@ -35,7 +35,7 @@ _Values = Mapping[str, Any]
 class TensorPlace:
     """The memory of a tensor's elements.
 
-    `data` is the address or 0, and `strides` and `offset` are the same as in `CpuPlace`.
+    `data` is the address, or 0 if there is no address; `strides` and `offset` are the same as in `CpuPlace`.
     """
 
     strides: Sequence[int] = ()
@@ -163,7 +163,7 @@ class ConfigMemory:
 
 
 def simplest_config(op: CpuOp) -> CpuConfig:
-    """Returns the configuration with which a C struct is initialized before a library sets its fields."""
+    """Returns the initial configuration of a C struct, before a library sets the fields of the struct."""
 
     def simplest(operand: CpuOperand) -> TensorConfig:
         tensor_type = operand.tensor_type

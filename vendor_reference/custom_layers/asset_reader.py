@@ -30,7 +30,7 @@ class AssetReader(ABC):
 
         Args:
           op_name: Name of the ops that the user assigned the asset to.
-          files: Access to the asset's folder, from which the reader reads the files that the asset names.
+          files: Access to the asset's folder, which contains the files that are mentioned in the asset.
           data: Bytes of the asset.
 
         Raises:
@@ -39,7 +39,7 @@ class AssetReader(ABC):
 
 
 class DescriptionReader(AssetReader):
-    """A reader of a kind of asset that names its layers, so that the same asset can serve any model.
+    """A reader of a kind of asset that contains the names of its layers; the same asset can serve any model.
 
     Attributes:
       runs_to_tell: Whether the reader must run the asset's machine code to get the layer names.
@@ -49,7 +49,7 @@ class DescriptionReader(AssetReader):
 
     @abstractmethod
     def layer_names(self, files: AssetFiles, data: memoryview) -> Sequence[str]:
-        """Lists the names of the layers in an asset, without duplicates.
+        """Returns the names of the layers in an asset, without duplicates.
 
         Raises:
           LiteRtError: The asset cannot be read; the message names the file and the element.
@@ -59,10 +59,11 @@ class DescriptionReader(AssetReader):
 def read_layer(op_name: str, path: str, data: memoryview, asset_root: str = "") -> CustomLayer:
     """Reads the layer that an asset describes for the ops named `op_name`.
 
-    The files that the asset names lie in the asset's folder or in `asset_root`.
+    The files that are mentioned in the asset lie in the asset's folder or in `asset_root`.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, if no reader supports this kind of asset; or the reader's error.
+      LiteRtError: INVALID_TOOL_CONFIG, if no reader supports this kind of asset; other statuses, if the reader
+        fails.
     """
     reader = find_reader(path)
     if reader is None:
@@ -83,7 +84,7 @@ def find_reader(path: str) -> AssetReader | None:
 
 
 def no_layer_named(op_name: str, names: Sequence[str], where: str) -> LiteRtError:
-    """Creates the error for an asset with several layers that does not contain the wanted layer."""
+    """Creates the error for the case that an asset has several layers, but not the wanted layer."""
     return LiteRtError(
         Status.NOT_FOUND,
         f"none of its {len(names)} layers is named '{op_name}'",
@@ -93,7 +94,7 @@ def no_layer_named(op_name: str, names: Sequence[str], where: str) -> LiteRtErro
 
 
 def description_suffixes() -> Sequence[str]:
-    """Lists the suffixes of the asset files that name their layers."""
+    """Returns the suffixes of assets that contain the names of their layers."""
     return sorted(s for s, reader in _readers().items() if isinstance(reader, DescriptionReader))
 
 

@@ -24,7 +24,7 @@ STRUCT_FORMATS: Mapping[ElementType, str] = {
 """Format character of Python's `struct` for each element type that numbers in a layer description can have."""
 
 NUMBER_TYPES: Mapping[str, ElementType] = {t.name.lower(): t for t in STRUCT_FORMATS}
-"""Element types that numbers in a layer description can have, by the names that descriptions use: `float32`."""
+"""Element types that numbers in a layer description can have, by their names there, for example `float32`."""
 
 FIELD_TYPES: Mapping[str, ElementType] = {t.name.lower(): t for t in RAW_TYPES}
 """Element types that fields of a C struct can have, by the names that layer descriptions use."""

@@ -1,9 +1,9 @@
 """Reads an asset and its companion files; companion files must lie in the asset's folder or in a root folder.
 
 Without a root folder, all paths are relative to the asset's folder. If the asset lies in a given root folder, all
-paths are relative to the root. A file is still looked up in the folder of the file that names it, and `..` may
-lead to other folders of the root. Companion files are stored under these relative paths, which contain no folder
-names of the compiling machine.
+paths are relative to the root. A companion file is still looked up in the folder of the file that mentions it;
+`..` in its path may lead to other folders of the root. Companion files are stored under these relative paths,
+which contain no folder names of the compiling machine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HINT = (
 
 
 class AssetFiles:
-    """Reads an asset's companion files, each only once; all paths are relative to the folder `root`."""
+    """Reads an asset's companion files, each of them only once; all paths are relative to the folder `root`."""
 
     def __init__(self, path: str, root: str = "") -> None:
         """Determines the folder in which companion files may lie.
@@ -81,9 +81,9 @@ class AssetFiles:
         return file
 
     def headers(self, files: Sequence[LayerFile]) -> Sequence[LayerFile]:
-        """Lists all files that the given files include, directly or indirectly.
+        """Returns all files that the given files include, directly or indirectly.
 
-        An included file precedes its includers.
+        An included file comes before the files that include it.
 
         A missing included file is not an error here; it may be an error when the program is built.
         """

@@ -22,8 +22,8 @@ class LayerFile:
       is_asset: Whether the file is stored in the asset itself rather than in a companion file.
       sha256: SHA-256 of the file's bytes, in hex, if a binary layer omits the bytes.
       packed_in: Bytes of the asset that contains the file; None if the file is not packed in an asset.
-      sizes: Built-in size defines that the layer's machine code for all shapes takes as arguments, if the file's
-        bytes are omitted; None if there is only machine code for fixed shapes.
+      sizes: If the file's bytes are omitted, the built-in size defines that the machine code for all shapes takes
+        as arguments; None if there is only machine code for fixed shapes.
     """
 
     path: str
@@ -61,7 +61,7 @@ class Define:
       name: The text between `#define` and the value, such as `N`, `F(x)` or `N 42`.
       type: Type to which the define's value is converted: `int`, `float`, `int[]` or `float[]`; "" leaves the
         value unchanged.
-      is_plain: Whether the type only determines how an array's value is written; the value is then neither
+      is_plain: Whether the type only determines the notation of an array's value; the value is then neither
         converted nor checked.
     """
 
@@ -90,8 +90,8 @@ class CustomLayer:
 
     Attributes:
       op_name: Name of the ops that the layer implements: a custom code or a builtin operator.
-      kernel: The kernel as the layer's description specifies it, without source files, defines and values of a
-        specific op.
+      kernel: The kernel as the layer's description specifies it; it does not contain source files, defines, or
+        values of a specific op.
       sources: Source files of the program, in order.
       headers: Files that the sources include.
       defines: Defines of the layer, which follow the built-in defines and precede the sources.
@@ -124,7 +124,7 @@ class CustomLayer:
         return self.kernel.where
 
     def files(self) -> Sequence[LayerFile]:
-        """Lists the layer's sources, headers and shape kernel sources; a file may occur several times."""
+        """Returns the layer's sources, headers and shape kernel sources; a file may occur several times."""
         more = self.shape_kernel.sources if self.shape_kernel else ()
         return (*self.sources, *self.headers, *more)
 

@@ -83,9 +83,9 @@ def decode_source(data: bytes | memoryview, where: str) -> str:
 
 
 def includes(text: str) -> Sequence[str]:
-    """Lists the file names in `#include "..."` directives, in order.
+    """Returns the file names in `#include "..."` directives, in order.
 
-    Ignores `#include <...>` and names from macros.
+    Ignores `#include <...>` directives, and file names that come from macros.
     """
     lines = (line.replace(_JOINED, "") for _, line in _lines(text, keep_text=True))
     found = (match[1] for match in map(_INCLUDE.match, lines) if match)
@@ -124,7 +124,7 @@ def define_line(text: str) -> str:
 
 
 def kernel_tokens(texts: Sequence[str]) -> Sequence[Token]:
-    """Lists the tokens of source files, with macros expanded and without preprocessor directives.
+    """Returns the tokens of source files; macros are expanded, and preprocessor directives are omitted.
 
     Args:
       texts: Texts of the source files; included files come first, since their macros apply to all later texts.
@@ -136,7 +136,7 @@ def kernel_tokens(texts: Sequence[str]) -> Sequence[Token]:
 
 
 def kernel_names(texts: Sequence[str]) -> Sequence[str]:
-    """Lists the names of the kernels that the source code defines, in order and without duplicates."""
+    """Returns the names of the kernels that the source code defines, in order and without duplicates."""
     tokens = kernel_tokens(texts)
     return list(dict.fromkeys(tokens[index].text for index in find_kernels(tokens)))
 
@@ -297,7 +297,7 @@ class Parameter(NamedTuple):
 
 
 def parameters_in_text(given: str, texts: Sequence[str], kernel: str) -> Sequence[Parameter] | None:
-    """Finds the declared parameters of a kernel in the source code.
+    """Finds the parameters that the source code declares for a kernel.
 
     A macro with several definitions is not expanded.
 
@@ -338,7 +338,7 @@ def _only(texts: Collection[str]) -> str:
 
 
 def struct_names(text: str) -> Collection[str]:
-    """Lists the names that each `typedef` of the source code gives to a struct or union, in all `#if` branches."""
+    """Returns the names that are a struct or union according to each `typedef` in all `#if` branches."""
     tokens = kernel_tokens([text])
     names, others = {"struct", "union"}, {"struct", "union"}
     for index, token in enumerate(tokens):

@@ -24,14 +24,14 @@ class TensorArgument:
     """A kernel argument that is bound to input or output `index` of the op.
 
     Attributes:
-      format: Format (memory order) that the kernel requires; it also determines the letters if several formats
-        describe the same memory.
+      format: Format (memory order) that the kernel requires; if several formats describe the same memory, it also
+        determines which dimensions are B, F, Y and X.
       element_type: Element type that the description requires; None for the tensor's own type. The compiler's
         frontend converts the fields `element_type` and `is_strided` to requirements of the op.
       is_strided: Whether the kernel uses pitches and offset, and therefore accepts a view of a larger tensor.
       is_zeroed: Whether the device fills the output with zeros before each run, since the kernel accumulates in
         it.
-      order, panel: Packing of a constant that a firmware instruction requires, as described for `Constant`.
+      order, panel: How a constant must be packed for a firmware instruction; see `Constant`.
     """
 
     is_output: bool
@@ -162,16 +162,17 @@ class KernelSpec:
       where: File name of the asset, for messages; "" for a kernel of the kernel library.
       sources: Source files of the kernel's program, in order.
       headers: Files that the sources include.
-      entry: Name of the kernel. "" stands for the kernel with the op's name, or else the only kernel; the build
-        finds it.
-      arguments: Arguments of the kernel, in order; in a description, empty stands for the op's inputs and then its
-        outputs.
+      entry: Name of the kernel. "" stands for the kernel with the op's name, or else for the only kernel; the
+        build finds this kernel.
+      arguments: Arguments of the kernel, in order; in a description, no arguments stand for the op's inputs and
+        then its outputs.
       defines: Names and values of the layer's defines, in order; they follow the built-in defines.
       build_options: Build options for the OpenCL compiler.
       global_size: Formulas for the global work size, over B, F, Y and X of the tensor `sizes_of`; empty for one
         work item per element of output 0.
-      local_size: Formulas for the local work size, as many as for the global work size; empty lets the driver
-        choose. In an `.xml` configuration, missing local sizes are 1, and surplus local sizes are only defines.
+      local_size: Formulas for the local work size, as many as for the global work size; if it is empty, the driver
+        chooses the size. In an `.xml` configuration, missing local sizes are 1, and surplus local sizes are only
+        defines.
       counts_from_end: Whether the letters count from the last dimension of the tensor `sizes_of`: the last
         dimension is X, the second last is Y, and so on.
       uses_init: Whether sources, headers or defines use the `_INIT` form of a built-in array.
@@ -184,8 +185,8 @@ class KernelSpec:
       mentions: Built-in size defines that the kernel's source code uses; None if unknown.
       commands: Firmware commands that run in place of an OpenCL kernel; each field for a memory location holds the
         index of an argument. With commands, the launch fields are unused.
-      cpu_layer: Function in the only source, a shared object, that runs in place of an OpenCL kernel. With a CPU
-        layer, the launch fields are unused.
+      cpu_layer: Function that runs in place of an OpenCL kernel; it is in the only source, which is a shared
+        object. With a CPU layer, the launch fields are unused.
     """
 
     title: str = ""

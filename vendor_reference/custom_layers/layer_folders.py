@@ -47,8 +47,8 @@ def find_layers(
       paths: Paths of descriptions, and of folders with descriptions (without subfolders).
       op_names: Names of the ops in the model.
       asset_root: See `read_layer`.
-      allow_native_assets: Whether machine code may run, which is necessary to list the layers of a library. If
-        not, libraries in folders are skipped with a note.
+      allow_native_assets: Whether machine code may run, which is necessary to list the layers of a library. If it
+        may not run, libraries in folders are skipped, and a note is added for each of them.
       notes: List to which a note is added for each layer whose name differs from an op's name only in upper and
         lower case.
 
@@ -57,8 +57,8 @@ def find_layers(
 
     Raises:
       LiteRtError: INVALID_TOOL_CONFIG, if two files have a layer for the same op, or if a library's machine code
-        is not allowed. NOT_FOUND or FILE_IO, for a wrong path. Any error in a description, even if the model has
-        none of its ops.
+        is not allowed. NOT_FOUND or FILE_IO, for a wrong path. Other statuses, if a description has an error, even
+        if the model has none of the described ops.
     """
     found: dict[str, FoundLayer] = {}
     capitals = {name.lower(): name for name in op_names}

@@ -2,8 +2,8 @@
 
 A tensor of rank 4 has the dimensions N, H, W and C, so B = N, Y = H, X = W and F = C; its row-major order is B, Y,
 X, F. For a tensor of lower rank, its first dimension is B, its second F and its third Y. The remaining letters
-have size 1, and its row-major order is B, F, Y, X. For a tensor of higher rank, all dimensions between N and W are
-folded into Y.
+have size 1, and the tensor's row-major order is B, F, Y, X. For a tensor of higher rank, all dimensions between N
+and W are folded into Y.
 """
 
 from __future__ import annotations
@@ -90,14 +90,14 @@ def bfyx(
     Args:
       shape: Shape of the tensor; in all arguments, dimensions are in the order of the model's tensor.
       order: Memory order of the tensor; None for row-major order.
-      wanted: Format that the kernel requires; it determines the letters if several formats describe the same
-        memory.
+      wanted: Format that the kernel requires; if several formats describe the same memory, it determines which
+        dimensions are B, F, Y and X.
       lower_padding: Padding before each dimension, in elements; empty for no padding.
       upper_padding: Padding after each dimension, in elements; empty for no padding.
 
     Raises:
-      LiteRtError: UNSUPPORTED, if a tensor has more than four dimensions, and its memory order or padding prevents
-        folding them into Y.
+      LiteRtError: UNSUPPORTED, if a tensor has more than four dimensions, and if its memory order or padding
+        prevents the folding of dimensions into Y.
     """
     rank = len(shape)
     order = tuple(range(rank)) if order is None else order
@@ -145,7 +145,7 @@ def strided_bfyx(
 
 
 def format_order(wanted: Format, rank: int) -> Order:
-    """Returns the memory order that a format prescribes for tensors of a rank; row-major order for ANY."""
+    """Returns the memory order that a format prescribes for tensors of the given rank; row-major order for ANY."""
     if wanted is Format.ANY:
         return tuple(range(rank))
     dims = letter_dims(rank)

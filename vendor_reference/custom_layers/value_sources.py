@@ -1,6 +1,6 @@
 """The sources from which defines and kernel arguments get their values: the layer's description, or the op.
 
-This module also finds the constant input of an op to which a description refers by name.
+A description can also refer to a constant input of an op by name; this module finds this input.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ _find_options = lru_cache(maxsize=256)(find_flexbuffer_options)
 
 
 def as_value(value: FlexValue) -> Value | None:
-    """Converts a FlexBuffer value that is a number, a text, or a vector of these.
+    """Converts a FlexBuffer value that is a number, a text, or a vector of numbers or texts.
 
     Returns None for a value of another type.
     """
@@ -204,7 +204,7 @@ def as_value(value: FlexValue) -> Value | None:
 
 
 def find_data_input(op: Op, name: str) -> int:
-    """Finds a constant input by its full name, or else by the last part of a name with slashes.
+    """Finds a constant input by its full name, or else by the part of its name after the last slash.
 
     For example, `weights` matches an input named `weights`, or else the only constant input with a name like
     `net/layer_1/weights:0`. If several inputs have the same full name, the first input is returned. If the input
@@ -214,7 +214,8 @@ def find_data_input(op: Op, name: str) -> int:
       The index of the constant input.
 
     Raises:
-      LiteRtError: NOT_FOUND, with the names of all constant inputs; INVALID_ARGUMENT, if two inputs match.
+      LiteRtError: NOT_FOUND, if no constant input matches (the message contains all names); INVALID_ARGUMENT, if
+        two inputs match.
     """
     names: dict[int, list[str]] = {}
     for index, tensor in enumerate(op.inputs):
@@ -237,9 +238,9 @@ def find_data_input(op: Op, name: str) -> int:
 
 
 def stored_constant(tensor: Tensor) -> Tensor | None:
-    """Returns the constant tensor that is this tensor, or that a DEQUANTIZE converts to it.
+    """Returns the tensor itself if it is a constant, or the constant from which a DEQUANTIZE computes the tensor.
 
-    Returns None if there is no such constant.
+    Returns None in all other cases.
     """
     if tensor.is_constant:
         return tensor

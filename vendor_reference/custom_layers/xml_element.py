@@ -105,7 +105,7 @@ class XmlElement:
     ) -> None:
         """Adds a note for each unknown attribute or child of this element and its descendants.
 
-        The arguments list the known attributes and children by element name.
+        The known attributes and the known children are arguments, by element name.
         """
         for attribute in self.attributes:
             if attribute not in attributes[self.name]:

@@ -38,7 +38,7 @@ class CommandCheck:
         find_size: Callable[[Argument, Shapes], int],
         name_command: Callable[[int], str],
     ) -> None:
-        """Prepares the check of a command stream; `check` runs the check.
+        """Prepares the check of a command stream; the method `check` performs it.
 
         Args:
           context: OpenCL context of the device.

@@ -20,7 +20,7 @@ from vendor_reference.firmware.instructions import instruction_set
 from vendor_reference.firmware.program import NOWHERE
 
 Place: TypeAlias = tuple[int, int]
-"""A region, and an offset in it, in units."""
+"""A memory region, and an offset in this region; the offset is in units of `PLACE_UNIT` bytes."""
 
 Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint32]]
 

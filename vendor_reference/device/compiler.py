@@ -1,7 +1,7 @@
 """Calls the OpenCL compiler, which may crash or hang; `program_builder.py` runs it in a child process.
 
-When a build fails, the driver also builds a test kernel of this module: only if that succeeds, the error blames
-the user's kernel.
+When a build fails, the driver also builds a test kernel of this module. The error blames the user's kernel only if
+the test kernel builds.
 """
 
 from __future__ import annotations

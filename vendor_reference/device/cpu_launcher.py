@@ -35,7 +35,7 @@ from vendor_reference.executable.executable import (
 )
 
 MOST_KERNELS = 16
-"""Number of CPU kernels that are kept in case their shapes occur again; older kernels are closed."""
+"""Number of CPU kernels that are kept, because their shapes may occur again; older kernels are closed."""
 
 _READ = cl.map_flags.READ
 _WRITE_ALL = cl.map_flags.WRITE_INVALIDATE_REGION

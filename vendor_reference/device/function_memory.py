@@ -1,4 +1,4 @@
-"""Finds the device memory for the arguments of a function's tasks: own memory, or buffers that callers attach."""
+"""Finds the device memory for arguments of a function's tasks: the function's memory or attached buffers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Slot: TypeAlias = tuple[ArgumentKind, int]
 """Kind (INPUT or OUTPUT) and index of an input or output of a function."""
 
 Value: TypeAlias = "bytes | cl.Buffer | cl.LocalMemory | None"
-"""Value that is bound to an argument of a kernel."""
+"""Value that is bound to a kernel argument."""
 
 
 _MOST_TOUCHED = 64 << 20
@@ -91,7 +91,7 @@ class FunctionMemory:
         return largest.size_bytes
 
     def find_shape(self, argument: Argument) -> int | None:
-        """Returns the index of the shape of an input argument if callers set this shape.
+        """If callers set the shape of an input argument, returns the index of this shape.
 
         Returns None for arguments of fixed size.
         """

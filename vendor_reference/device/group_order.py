@@ -1,8 +1,8 @@
 """Finds the build option with which work groups of the same kernel launch can pass results to each other.
 
-In OpenCL 1, atomic operations do not order the memory accesses of different work groups. In OpenCL 2, atomic
-operations do, and in OpenCL 3, if the device reports this capability. On a CPU, atomic operations always order
-memory accesses, since drivers use the processor's atomic instructions.
+In OpenCL 1, atomic operations do not order the memory accesses of different work groups. In OpenCL 2, they order
+these accesses; in OpenCL 3, they do so if the device reports this capability. On a CPU, atomic operations always
+order memory accesses, since drivers use the processor's atomic instructions.
 """
 
 from __future__ import annotations

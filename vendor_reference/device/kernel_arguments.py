@@ -24,7 +24,7 @@ _HINT = "Bind the arguments in the order in which the kernel declares them."
 
 
 def read_signature(kernel: cl.Kernel, device: cl.Device, text: str) -> KernelSignature:
-    """Returns the arguments that a kernel declares, as far as the driver reports them."""
+    """Returns a kernel's declared arguments and largest group size; what the driver does not report is ""."""
     arguments = tuple(_read_argument(kernel, index) for index in range(kernel.num_args))
     if any(a.space == BY_VALUE and a.type_name not in _NUMBERS for a in arguments):
         structs = struct_names(text)
@@ -69,7 +69,7 @@ def check_arguments(kernel: KernelSignature, task: KernelTask, where: str) -> No
 
 
 def describe_argument(kernel: KernelSignature, index: int) -> str:
-    """Returns an argument's number, type and name as text, as far as the driver reports them."""
+    """Returns an argument's number as text, and its type and name if the driver reports them."""
     argument = kernel.arguments[index]
     if not argument.type_name:
         return f"argument {index}"

@@ -32,7 +32,7 @@ from vendor_reference.drivers.driver import driver_of_device
 from vendor_reference.executable.executable import ArgumentKind, KernelTask, work_size
 
 _MOST_KERNELS = 64
-"""Number of kernel launches that are kept in case their shapes occur again."""
+"""Number of kernel launches that are kept, because their shapes may occur again."""
 
 _GROUPS = (16, 1)
 """Work group sizes for a dimension that is known only in a run.
@@ -60,7 +60,7 @@ class KernelLaunch:
     zeros: ZeroFill | None = None
 
     def run(self, queue: cl.CommandQueue) -> cl.Event:
-        """Enqueues the kernel, after the fill of its outputs with zeros."""
+        """Enqueues the kernel; if it accumulates in its outputs, first fills them with zeros."""
         if self.zeros is not None:
             self.zeros.run(queue)
         if self.part is None:
@@ -77,7 +77,7 @@ class KernelLaunch:
 
     @property
     def variant(self) -> str:
-        """Returns a key for the kernel's compiled variant: launches with equal keys need only one compilation."""
+        """Returns a key for the kernel's compiled variant; launches with equal keys need only one compilation."""
         sizes = f"{list(self.local_size)}" if self.local_size else f"{list(self.global_size)} None"
         return f"{self.kernel.function_name} {sizes}"
 
@@ -97,7 +97,7 @@ class ZeroFill:
         self.is_empty = not (self._slots or self._places)
 
     def run(self, queue: cl.CommandQueue) -> cl.Event:
-        """Enqueues the kernel, unless it has no work items."""
+        """Enqueues the operations that fill the buffers with zeros; returns the event of the last operation."""
         buffers = [(self._attached[slot], size) for slot, size in self._slots.items()]
         buffers += [(place, place.size) for place in self._places]
         events = [cl.enqueue_fill_buffer(queue, b, b"\0", 0, size) for b, size in buffers if b]
@@ -168,7 +168,7 @@ class KernelLauncher:
         return KernelLaunch(program, self._kernel, global_size, local_size, part, self._zeros)
 
     def attach(self, slot: Slot) -> None:
-        """Tells the launcher that another buffer is attached to an input or output."""
+        """Updates the launcher after another buffer has been attached to an input or output of the function."""
         if self._kernel is not None:
             for index, used in self._slots:
                 if used == slot:
@@ -239,10 +239,11 @@ def _needs_steady_groups(task: KernelTask, context: OpenClContext) -> bool:
 
 
 def choose_group(sizes: Sequence[Size], global_size: Sequence[int]) -> tuple[int, ...]:
-    """Returns the work group size for a run: all of each fixed dimension, and part of the first dynamic dimension.
+    """Returns the work group size for a run.
 
-    If such a work group has only one work item, the work group is part of the first fixed dimension instead.
-    `sizes` is the global work size of the task, and `global_size` its value in this run.
+    The work group covers the fixed dimensions, up to a limit of work items, and a part of the first dynamic
+    dimension. If such a work group has only one work item, it covers a part of the first fixed dimension instead.
+    `sizes` is the global work size of the task, and `global_size` is its value in this run.
     """
     group, items = [1] * len(sizes), 1
     for index, size in enumerate(sizes):

@@ -1,4 +1,4 @@
-"""Copies all constants of a function's library layers to one buffer, ordered and packed for the instructions."""
+"""Orders and packs all constants of a function's library layers, and copies the constants to one buffer."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ MOST_SLOTS = SCRATCH_REGION - _FIRST_SLOT
 
 @dataclass(frozen=True, slots=True)
 class LayerProgram:
-    """Firmware and memory that all library layers of a function share on the device.
+    """Firmware and memory on the device that all library layers of a function share.
 
     Attributes:
       tuning: Tuning parameters with which the firmware was built.
@@ -78,7 +78,7 @@ class LayerRun:
     ) -> None:
         """Assembles the layers' commands, and checks the commands that do not depend on dynamic shapes.
 
-        `first` is the index in the function of the first layer task; the checks run in `queue`.
+        `first` is the index of the first layer task among the tasks of the function; the checks run in `queue`.
         """
         self._attached = memory.attached
         self._memory = memory

@@ -59,7 +59,7 @@ class Module:
     def find_function(self, name: str) -> Function:
         """Returns the function with the given name.
 
-        Raises NOT_FOUND with the names of all functions if there is none.
+        If there is none, raises NOT_FOUND with the names of all functions.
         """
         return find_function(self._executable.functions_on(self._device.info.has_fp16), name)
 

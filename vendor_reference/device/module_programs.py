@@ -43,7 +43,7 @@ class ModulePrograms:
         self._lock = threading.Lock()
 
     def prepare(self, indices: Collection[int]) -> None:
-        """Builds those of the given programs that do not depend on shapes, with one request to the compiler.
+        """Builds those given programs that do not depend on shapes; sends only one request to the compiler.
 
         Raises:
           LiteRtError: NOT_FOUND, if an asset is missing; INVALID_ARGUMENT, if an asset has other contents;
@@ -65,7 +65,7 @@ class ModulePrograms:
         return self._programs[task.program].holes if isinstance(task, KernelTask) else ()
 
     def sizes(self, index: int) -> Sequence[Size]:
-        """Returns the sizes that are passed as extra arguments to the kernels of a program for all shapes."""
+        """Returns the sizes that are extra arguments of a program's kernels if the program serves all shapes."""
         return self._sizes.get(index, ())
 
     def find(self, index: int, shapes: Shapes) -> DeviceProgram:

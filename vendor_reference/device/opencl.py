@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _PLATFORM_NOT_FOUND = -1001
 _ENTRY = "clGetExtensionFunctionAddress"
-"""Symbol that each driver's library exports for the OpenCL loader; the loader exports the symbol, too."""
+"""Symbol that each driver's library exports for the OpenCL loader; the loader itself also exports the symbol."""
 
 _LOADER = "libOpenCL"
 
@@ -130,11 +130,12 @@ def find_device(library: str, identity: Sequence[str]) -> cl.Device:
 def load_npu(wanted: str = "") -> tuple[cl.Device, str]:
     """Returns the device that serves as the NPU, and the library of the device's driver.
 
-    `wanted` is `platform[:device]`; with "", the environment variable LITERT_NPU_OPENCL decides if it is set. If a
-    driver conflicts with libraries that this process has loaded, the next driver is used.
+    `wanted` is `platform[:device]`; if it is "", the value of the environment variable LITERT_NPU_OPENCL is used,
+    if the variable is set. If a driver conflicts with libraries that this process has loaded, the next driver is
+    used.
 
     Raises:
-      LiteRtError: NOT_FOUND, if no driver works, or no loaded driver has the wanted device.
+      LiteRtError: NOT_FOUND, if no driver works, or if no loaded driver has the wanted device.
     """
     chosen = choose_device(wanted) if _platforms else _first_that_loads(find_devices(wanted))
     try:

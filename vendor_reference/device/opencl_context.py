@@ -1,4 +1,4 @@
-"""The OpenCL context of an open device, with the device's subdevices and the process that opened the device."""
+"""The OpenCL context of an open device, its subdevices, and the process that opened the device."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class OpenClContext:
         )
 
     def create_part_queue(self, num_shaves: int) -> cl.CommandQueue | None:
-        """Returns a queue for a subdevice with one compute unit per shave; the queue's events record times.
+        """Returns a queue for a subdevice that has one compute unit per shave; the queue's events record times.
 
         Returns None if `num_shaves` means all shaves (0 or the full number), or if the device cannot be split. In
         the latter case, the limit has no effect on runs, and only the report shows it.

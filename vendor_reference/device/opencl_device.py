@@ -1,4 +1,4 @@
-"""The NPU as an OpenCL device: all models of the process share one OpenCL context."""
+"""Represents the NPU by an OpenCL device; all models of the process share one OpenCL context."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class OpenClDevice(OpenClContext):
 
 _devices: dict[Sequence[str], OpenClDevice] = {}
 _libraries: dict[str, CpuLayerLibrary] = {}
-"""Libraries of CPU layers that this process has loaded, each once."""
+"""Libraries of CPU layers that this process has loaded; each library is loaded once."""
 _library_uses: Counter[str] = Counter()
 
 _lock = threading.Lock()
@@ -124,7 +124,7 @@ def shared_device(wanted: str) -> OpenClDevice:
 
 
 def load_library(name: str, sha256: str, data: memoryview) -> CpuLayerLibrary:
-    """Loads a library of CPU layers on first use; copies `data`, and uses `name` in messages.
+    """Loads a library of CPU layers on first use; copies `data`, and gives `name` in messages.
 
     The caller must give the library back with `release_library`.
     """

@@ -1,4 +1,4 @@
-"""Verifies IR against its dialects, with errors that name the op.
+"""Verifies that IR follows the rules of its dialects; the errors name the invalid op.
 
 This module also contains checks that all IR levels share.
 """
@@ -39,13 +39,14 @@ _NO_PLACES: Mapping[Operation, str] = {}
 def check_ir(
     module: ModuleOp, places: Mapping[Operation, str] = _NO_PLACES, after: str = ""
 ) -> None:
-    """Checks each op, and that each value is defined before its uses.
+    """Checks each op, and checks that each value is defined before it is used.
 
-    `places` holds the positions of ops in their file; messages identify other ops by function and number. `after`
-    is the last pass that ran on the module, for messages; "" if the module was read from a file.
+    `places` holds the positions of ops in their file; if an op has no position, messages give its function and
+    number. `after` is the name of the last pass that ran on the module, and is used in messages; it is "" if the
+    module was read from a file.
 
     Raises:
-      LiteRtError: INVALID_IR_TYPE, with the op and the problem.
+      LiteRtError: INVALID_IR_TYPE, if the module is invalid; the error names the op and the problem.
     """
     defined: set[SSAValue] = set()
     for op in module.walk():
@@ -152,7 +153,7 @@ _Result = TypeVar("_Result")
 
 
 def verified(read: Callable[[], _Result]) -> _Result:
-    """Returns the result of `read`; converts its `LiteRtError` to an error of the verifier."""
+    """Returns the result of `read`; if `read` raises a `LiteRtError`, converts it to an error of the verifier."""
     try:
         return read()
     except LiteRtError as error:

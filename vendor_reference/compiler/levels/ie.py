@@ -1,9 +1,12 @@
-"""The IR level IE: the ops of a model on tensors. The ops are layers, constants, and shapes as values.
+"""The IR level IE: the ops of a model on tensors.
+
+The ops are layers, constants, and ops that return shapes as values.
 
     %r = IE.Layer(%a, %b)[%shape_of_a, %shape_of_b][%shape_of_r] {axis = 1 : i64} : types -> types
 
-The first brackets contain shapes of inputs. The second brackets contain shapes of outputs that are computed before
-the layer. A layer that computes the shapes of its outputs itself returns these shapes after the outputs.
+The first brackets contain shapes of inputs. The second brackets contain shapes of outputs, if these shapes are
+computed before the layer runs. A layer that computes the shapes of its outputs itself returns these shapes after
+the outputs.
 
     %output = IE.CustomBinaryLayer VPUIP.OCL from %bin_code
         (%input : tensor<1x16x100x100xf16>, %weights : tensor<32x16x3x3xf16>)
@@ -91,7 +94,7 @@ class TransferOp(LayerOp):
 
     @classmethod
     def of(cls: type[_Transfer], value: SSAValue, result: Attribute) -> _Transfer:
-        """Returns the op with a result of type `result`; takes half the time of the constructor."""
+        """Returns the op for a result of type `result`; this method takes half as long as the constructor."""
         made: _Transfer = cls.create(
             operands=[value], result_types=[result], properties=dict(_ONE_TO_ONE)
         )

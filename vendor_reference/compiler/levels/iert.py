@@ -1,14 +1,14 @@
 """The IR level IERT: layers on buffers that are allocated outside of the layers.
 
-A layer has one operand list of buffers that it reads, and then buffers that it writes.
+The operands of a layer are the buffers that it reads, followed by the buffers that it writes.
 
     IERT.Layer(%a, %b, %r)[%shape_of_a, %shape_of_b, %shape_of_r] {axis = 1 : i64}
     IERT.CustomBinaryLayer VPUIP.OCL from %bin_code (%input, %weights, %output) {VPUIP.max_num_shaves = 8}
 
-The last operand is the output; the attribute `num_outputs` gives another number of outputs. `num_scratch`
-temporary buffers follow the outputs. The first shapes in brackets belong to inputs, one shape for each input
-unless the attribute `num_input_shapes` gives another number. The other shapes belong to outputs. For each layer op
-of IE, IERT has an op of the same name.
+By default, only the last operand is an output; the attribute `num_outputs` can give another number of outputs.
+`num_scratch` temporary buffers follow the outputs. The first shapes in brackets belong to inputs. There is one
+shape for each input unless the attribute `num_input_shapes` gives another number of shapes. The other shapes
+belong to outputs. For each layer op of IE, IERT has an op of the same name.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class SharesMemory(OpTrait):
 
 
 class SameShapes(OpTrait):
-    """Trait of a layer whose outputs have the shape of an input with the same unknown dimensions."""
+    """Trait of a layer whose outputs have the shape of that input which has the same unknown dimensions."""
 
 
 class FindsShape(OpTrait):
@@ -75,7 +75,10 @@ class FindsShape(OpTrait):
 
 
 class LayerOp(IRDLOperation):
-    """A layer. A layer on tensors. A builtin op is a subclass with a name, traits, a verifier and a kernel."""
+    """A layer on tensors.
+
+    A builtin op is a subclass with a name, traits, a verifier and a kernel.
+    """
 
     inputs = var_operand_def()
     input_shapes = var_operand_def(ShapeType)
@@ -108,7 +111,7 @@ class LayerOp(IRDLOperation):
     def requirements(self) -> Requirements:
         """Returns the layer's requirements for its tensors.
 
-        By default, a layer requires row order, unless it is `LayoutAgnostic`.
+        By default, a layer that is not `LayoutAgnostic` requires row order.
         """
         if self.has_trait(LayoutAgnostic):
             return Requirements.of_layouts([None] * len(self.inputs), [None] * len(self.outputs))
@@ -123,9 +126,9 @@ class LayerOp(IRDLOperation):
         outputs: Sequence[IrType],
         attributes: Mapping[str, Attribute],
     ) -> KernelSpec:
-        """Returns the kernel for tensors or memrefs of these types, and attributes.
+        """Returns the kernel for tensors or memrefs of the given types, and for the given attributes.
 
-        Raises UNSUPPORTED without a kernel.
+        Raises UNSUPPORTED if the layer has no kernel.
         """
         raise LiteRtError(Status.UNSUPPORTED, f"{cls.name} has no kernel")
 
@@ -136,7 +139,7 @@ class LayerOp(IRDLOperation):
         outputs: Sequence[IrType],
         attributes: Mapping[str, Attribute],
     ) -> KernelSpec:
-        """Returns a kernel that gets run-time shapes as arguments, for types with the largest shapes."""
+        """Returns a kernel that gets run-time shapes as arguments; the given types have the largest shapes."""
         what = f"{cls.name} has no kernel for shapes that are known only at run time"
         raise LiteRtError(Status.UNSUPPORTED, what)
 
@@ -152,9 +155,9 @@ class LayerOp(IRDLOperation):
 
     @classmethod
     def check_types(cls, inputs: Sequence[Attribute], outputs: Sequence[Attribute]) -> None:
-        """Rejects tensors, or buffers at level IERT, that the layer does not support.
+        """Rejects tensors (at level IERT: buffers) that the layer does not support.
 
-        By default, the layer supports all.
+        By default, the layer supports all tensors and buffers.
         """
 
     def verify_(self) -> None:

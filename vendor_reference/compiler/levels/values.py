@@ -1,12 +1,12 @@
 """Constants, views and shapes at all IR levels, and the parts of the `shape` dialect that these levels use.
 
-The value of a constant is written in the IR, or is an entry in a table beside the module; the IR contains the
-entry's key.
+The value of a constant is either written in the IR, or stored as an entry (a resource) in a table beside the
+module; the IR then contains only the entry's key.
 
     %w = IE.Constant tensor<2xf32> = dense<[1.0, 2.0]>
     %w = IERT.Constant memref<2xf32> = dense_resource<constant_0>
 
-A model's weights are resources: the IR never copies them.
+A model's weights are resources, so the IR never copies them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class AnyConstantOp(IRDLOperation):
         super().__init__(properties={"value": value}, result_types=[value.get_type()])
 
     def constant(self) -> ConstantValue:
-        """Returns the value of the constant, which a verifier has checked."""
+        """Returns the value of the constant; a verifier has checked this value."""
         assert isinstance(self.value, (DenseIntOrFPElementsAttr, DenseResourceAttr))
         return self.value
 
@@ -127,7 +127,7 @@ class AnyBufferConstantOp(AnyConstantOp):
 
 
 class AnyViewOp(IRDLOperation):
-    """Base class of views: a buffer in another shape, or a part of a buffer.
+    """Base class of views; a view is a buffer in another shape, or a part of a buffer.
 
     `%v = IERT.View %b : memref<2x3xf32> -> memref<6xf32>`
     """
@@ -145,7 +145,7 @@ class AnyViewOp(IRDLOperation):
 
 
 class AnyActualShapeOfOp(IRDLOperation):
-    """Base class of ops that return the shape of a function input, which the caller has stored in memory.
+    """Base class of ops that return the shape of a function input; the caller has stored this shape in memory.
 
     `%s = IERT.ActualShapeOf %t : memref<100x3xf16> -> memref<2xui32>`
     """

@@ -5,8 +5,8 @@
     VPUIP.OCL from %code (%in) -> (%out) {num_shaves = 8 : i64}
     VPUIP.Command @Add (%in, %in2) -> (%out)
 
-The symbol is the name of the external function that holds the kernel. Precompiled code is an operand instead of a
-symbol.
+The symbol is the name of the external function that holds the kernel. If a task runs precompiled code, the code is
+an operand, and takes the place of the symbol.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class TaskOp(AnyBufferLayerOp):
             super().__init__(groups, attributes, properties={"callee": callee})
 
     def numbers(self, name: str) -> tuple[int, ...]:
-        """Returns the numbers in an attribute with a work size; empty without the attribute."""
+        """Returns the numbers of an attribute that contains a work size; empty if the attribute is missing."""
         attribute = self.attributes.get(name)
         if not isinstance(attribute, DenseArrayBase):
             return ()
@@ -167,7 +167,7 @@ _SPACES = tuple(space.value for space in MemorySpace)
 
 @irdl_op_definition
 class DeclareBufferOp(IRDLOperation):
-    """Declares a buffer at an offset in the arena of a memory space, in bytes.
+    """Declares a buffer at an offset, in bytes, in the arena of a memory space.
 
     `%b = VPUIP.DeclareBuffer @DDR[4096] : memref<4xf32, @DDR>`
     """

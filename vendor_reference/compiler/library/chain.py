@@ -1,4 +1,4 @@
-"""`IE.Chain`: element-wise layers joined into one, without tensors between them.
+"""`IE.Chain`: several element-wise layers that are joined into one layer, without tensors between them.
 
     %r = IE.Chain(%a, %b) {expression = "x = a + b; x * logistic(x)", layers = "ADD+LOGISTIC+MUL"}
         : tensor<1x8xf32>, tensor<8xf32> -> tensor<1x8xf32>

@@ -15,7 +15,7 @@ CONVOLUTION_ACTIVATIONS = (*ACTIVATIONS, PRELU)
 
 HAS_BIAS, RESIDUAL = "has_bias", "residual"
 _RESIDUAL_MODES = {"": 0, "before": 1, "behind": 2}
-"""When a residual operand is added: before or after the activation."""
+"""The firmware's number for the place of the residual addition: before or after the activation."""
 _RESIDUAL_PARTS = ("first", "batch", "row", "pixel")
 _MOST_OPERANDS = 5
 

@@ -1,7 +1,8 @@
 """Library kernels for dynamic shapes: the fields of their commands are formulas of the inputs' shapes.
 
-`traced_kernel` makes a kernel for several shapes within the bounds, with sizes that record their formulas. If the
-commands are the same each time, they are right for every shape within the bounds.
+`traced_kernel` makes one kernel for each of several shapes within the bounds; the sizes in these shapes record
+their formulas. If all these kernels have the same commands, the commands are right for every shape within the
+bounds.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Sizes = tuple["int | str", ...]
 _Made = TypeVar("_Made")
 
 Choice = Callable[[int], int]
-"""Function that chooses a size of a dimension within its bound."""
+"""Function that chooses a size for a dimension; the argument is the largest size."""
 
 _CHOICES: Sequence[Choice] = (
     lambda bound: bound,
@@ -41,7 +42,10 @@ _CHOICES: Sequence[Choice] = (
     lambda bound: (bound + 1) // 2,
     lambda bound: max(bound - 1, 1),
 )
-"""Functions that choose sizes; `dynamic_kernel` calls an op's `kernel` once with the sizes of each function."""
+"""Functions that choose sizes.
+
+`dynamic_kernel` calls an op's `kernel` once for the sizes that each function chooses.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class DynamicTensor:
     bound: Shape
 
     def view(self, choose: Choice) -> View:
-        """Returns a view of the tensor, with traced sizes for which `choose` gives the values."""
+        """Returns a view of the tensor with traced sizes; `choose` gives the values of these sizes."""
         shape = tuple(
             traced_size(size, choose(most), most) if isinstance(size, str) else size
             for size, most in zip(self.sizes, self.bound, strict=True)
@@ -106,7 +110,7 @@ def dynamic_kernel(
     results: Sequence[Placement],
     attributes: Attributes,
 ) -> KernelSpec:
-    """Returns an op's kernel for run-time shapes, with formulas of the operands' shapes.
+    """Returns an op's kernel for run-time shapes; it contains formulas of the operands' shapes.
 
     Raises:
       LiteRtError: UNSUPPORTED, if the op does not support run-time shapes.
@@ -160,7 +164,7 @@ def traced_kernel(name: str, ask: Callable[[Choice], KernelSpec]) -> KernelSpec:
 
 
 def dynamic_refusal(rule: LibraryOp, op: Op, bounds: Mapping[Tensor, Shape]) -> str:
-    """Returns why the NPU cannot run an op on tensors of run-time shape; "" if it can."""
+    """Returns why the NPU cannot run an op on tensors whose shape is known only at run time; "" if it can."""
     if reason := rule.option_refusal(op):
         return reason
     operands = _operands(rule, op, bounds)

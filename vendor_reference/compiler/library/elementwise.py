@@ -1,4 +1,4 @@
-"""Element-wise ops: makes the firmware command that computes a result, for all types, layouts and views.
+"""Makes the firmware commands of element-wise ops, for all types, layouts and views.
 
 Each op has an expression (`steps.py`), which is compiled to a program that the firmware runs.
 """
@@ -28,7 +28,7 @@ class KernelOperand:
     Attributes:
       view: View of the operand, already broadcast to the result's shape.
       scale: Scale of quantized integers; None if the operand is not quantized.
-      argument: Kernel argument that is bound to the operand; None for the input of the op with the operand's
+      argument: Kernel argument that is bound to the operand; None if the operand is the op's input of the same
         index.
     """
 
@@ -38,7 +38,7 @@ class KernelOperand:
 
     @property
     def port(self) -> Port:
-        """Returns the operand as a program loads or stores it."""
+        """Returns the operand in the form in which a program loads or stores it."""
         return Port(self.view.element_type, self.scale)
 
 
@@ -48,7 +48,7 @@ class Formula:
 
     Attributes:
       text: Expression of `a`, `b`, ...; see `steps.py`.
-      operands: Operands, one to `NUM_OPERANDS`.
+      operands: Operands; there is at least one, and there are at most `NUM_OPERANDS`.
       result: Output 0 of the op; the result can overwrite operand 0 if both have the same layout.
     """
 
@@ -108,20 +108,24 @@ _E = ElementType
 _LEAST = {_E.INT8: -(2**7), _E.INT16: -(2**15), _E.INT32: -(2**31), _E.INT64: -(2**63)}
 """Least values of signed integer types; for unsigned types, the least value is 0.
 
-Float and double can represent these values exactly.
+The types float and double can represent these values exactly.
 """
 
 _MOST = {
     _E.INT8: 2**7 - 1, _E.UINT8: 2**8 - 1, _E.INT16: 2**15 - 1, _E.UINT16: 2**16 - 1,
     _E.INT32: 2**31 - 1, _E.UINT32: 2**32 - 1, _E.INT64: 2**63 - 1, _E.UINT64: 2**64 - 1,
 }  # fmt: skip
-"""Greatest values of integer types. Float and double can represent each of these values plus one exactly."""
+"""Greatest values of integer types.
+
+If one is added to any of these values, the types float and double can represent the sum exactly.
+"""
 
 
 def cast_expression(source: ElementType, result: ElementType) -> str:
     """Returns the expression that converts an element to another type.
 
-    As booleans, all numbers except zero become true; as integers, NaN becomes the greatest integer.
+    In a conversion to booleans, all numbers except zero become true; in a conversion to integers, NaN becomes the
+    greatest integer.
     """
     from_lane, to_lane = lane_of(source), lane_of(result)
     if result is _E.BOOL:

@@ -1,11 +1,12 @@
-"""Defines the library's ops by name: whether the NPU can run an op, and the kernel that runs it.
+"""Defines the library's ops: under which conditions the NPU can run an op, and which kernel then runs the op.
 
-Each module of `ops/` lists its ops as `OPS`: to add an op, add a file there, or a line in a file. The declarations
-of an op are also checked, and make its row in the table of `docs/builtin_ops.md`.
+Each module of `ops/` has a list of ops with the name `OPS`; to add an op, add a file there, or a line to a file.
+The declarations of an op are conditions that the library checks, and the op's row in the table of
+`docs/builtin_ops.md` is generated from them.
 
 The compiler calls the methods of an op in this order: `refusal`, when the host asks which ops the NPU takes;
-  `operands` and `attributes`, when the op becomes an IE layer; `mismatch`, when an IE layer is read from IR text;
-  `kernel`, after the layouts of the tensors are known.
+`operands` and `attributes`, when the op becomes an IE layer; `mismatch`, when an IE layer is read from IR text;
+`kernel`, after the layouts of the tensors are known.
 """
 
 from __future__ import annotations
@@ -45,12 +46,15 @@ from vendor_reference.firmware.operations import NUM_LOOPS
 NUMBERS = tuple(CL_TYPES)
 """All types that a kernel can read."""
 MOST_ELEMENTS = 2**31 - 1
-"""Limit on the number of elements of a tensor: offsets and strides in commands are 32-bit integers."""
+"""Limit on a tensor's number of elements, because offsets and strides in commands are 32-bit integers."""
 FLOATS = (ElementType.FLOAT32, ElementType.FLOAT16)
 INTEGERS = (ElementType.INT32, ElementType.INT64)
 BYTES = (ElementType.INT8, ElementType.UINT8)
 WITH_SHORTS = (*BYTES, ElementType.INT16)
-"""Quantized types with int16. Stock LiteRT's interpreter approximates most functions of int16 differently."""
+"""Quantized types, including int16.
+
+For int16, stock LiteRT's interpreter approximates most functions in a different way.
+"""
 
 Shape: TypeAlias = tuple[int, ...]
 Value: TypeAlias = "bool | int | float | str | tuple[int, ...] | tuple[float, ...]"
@@ -61,11 +65,11 @@ _WORDS = (AUTO, ALL, NONE)
 """Values of `--reference_ops` that are not names of ops."""
 
 _LEAST_SCALE = 2.0**-126
-"""Least scale that the library supports: kernels multiply by its reciprocal, which must be a finite float."""
+"""Least scale that the library supports; its reciprocal, by which kernels multiply, must be a finite float."""
 
 SCALES = "scales"
 ZERO_POINTS = "zero_points"
-"""Attributes of layers with quantized tensors, with a number for each operand and result.
+"""Attributes of layers with quantized tensors; each attribute has a number for each operand and result.
 
 A scale of 0 means that the tensor has no scale.
 """
@@ -73,26 +77,27 @@ A scale of 0 means that the tensor has no scale.
 IN_PLACE = "in_place"
 """Attribute of layers whose result contains the operands.
 
-Its value lists the operands that other layers write directly into the result, so that they need no copy.
+Its value contains the indices of the operands that other layers write directly into the result; these operands
+need no copy.
 """
 
 
 class Fusion(Enum):
-    """A kind of op that can be fused into a layer, as additional attributes and operands of the layer."""
+    """A kind of op that can be fused into a layer; the layer then has additional attributes and operands."""
 
     ACTIVATION = "activation"
-    """An activation after the layer: the attribute `activation` is the name of its op.
+    """An activation after the layer: the attribute `activation` contains the name of the activation's op.
 
     The slopes of PRELU become the last operand.
     """
     BIAS = "bias"
-    """A bias for a layer without a bias: a number for each channel, as the operand after the weights."""
+    """A bias for a layer that has none: the operand after the weights, which has a number for each channel."""
     RESIDUAL = "residual"
     """An operand that is added before or after the activation; this operand follows the bias."""
     PADDING = "padding"
     """A padding before the layer: zeros around the image.
 
-    The attributes `pads_begin` and `pads_end` are numbers of rows and columns.
+    The attributes `pads_begin` and `pads_end` contain the numbers of rows and columns.
     """
 
 
@@ -110,7 +115,7 @@ class PlacedOp:
 
     @classmethod
     def of(cls, tensors: Sequence[View], num_results: int, attributes: Attributes) -> PlacedOp:
-        """Makes an op from a list of operands followed by results."""
+        """Makes an op; `tensors` holds first the operands, and then `num_results` results."""
         num_inputs = len(tensors) - num_results
         return cls(tuple(tensors[:num_inputs]), tuple(tensors[num_inputs:]), attributes)
 
@@ -163,14 +168,15 @@ class LibraryOp(ABC):
 
     Attributes:
       name: Name of the op in the schema: `ADD`.
-      ie_name: Name of the layer on IE, without the dialect: `Add`.
+      ie_name: Name of the layer at level IE, without the dialect: `Add`.
       types: Element types that the tensors of the op can have.
       quantized: Integer types that the tensors can have if each tensor has one scale.
       precision: The only element type that the kernel takes, or None if the kernel takes all types. Tensors of
         other types are converted before and after the kernel.
       constraints: Further conditions, as phrases for the table in `docs/builtin_ops.md`.
       num_inputs: Least and greatest number of inputs.
-      num_parameters: Number of inputs, at the end, that are constants and become attributes instead of operands.
+      num_parameters: Number of inputs that are constants, and become attributes instead of operands; these inputs
+        are the last ones.
       num_outputs: Least and greatest number of outputs.
       is_layout_agnostic: Whether the kernel accepts any dimension order, if all tensors of the same shape have the
         same order.
@@ -202,7 +208,7 @@ class LibraryOp(ABC):
         return self.misfit(PlacedOp.of(views, len(op.outputs), self.attributes(op)))
 
     def misfit(self, call: PlacedOp) -> str:
-        """Returns why a tensor is too large for the firmware, or the result of `mismatch`.
+        """Returns the result of `mismatch`, or why a tensor is too large for the firmware.
 
         Returns "" if a kernel exists.
         """
@@ -212,7 +218,7 @@ class LibraryOp(ABC):
         return self.mismatch(call)
 
     def option_refusal(self, op: Op) -> str:
-        """Returns why the NPU cannot run an op because of its options; "" if it can."""
+        """Returns why an op's options or number of tensors do not allow it to run on the NPU; "" if they do."""
         inputs = list(op.inputs)
         while inputs and inputs[-1] is None:
             inputs.pop()
@@ -227,8 +233,8 @@ class LibraryOp(ABC):
     ) -> Sequence[Shape] | None:
         """Returns the shapes of the results, from the operands' shapes. Sizes may be traced (`traced_size.py`).
 
-        Returns None if the operands do not fit. Also returns None for an op without a rule for its shapes: such an
-        op takes only fixed shapes.
+        Returns None if the operands do not fit. Also returns None if the op has no rule for its shapes; such an op
+        takes only fixed shapes.
         """
         return None
 
@@ -252,7 +258,7 @@ class LibraryOp(ABC):
         return f"the op has {num_inputs} inputs and {num_outputs} outputs, expected {expected}"
 
     def operands(self, op: Op) -> Sequence[Tensor]:
-        """Returns the inputs that are tensors on IE."""
+        """Returns the inputs that are tensors at level IE."""
         tensors = [tensor for tensor in op.inputs if tensor is not None]
         return tensors[: max(1, len(tensors) - self.num_parameters)]
 
@@ -275,7 +281,8 @@ class LibraryOp(ABC):
     def type_mismatch(self, call: PlacedOp) -> str:
         """Returns why the types of the tensors do not fit.
 
-        The op may not support a type, or integers may have no scale. Returns "" if the types fit.
+        For example, a type may be unsupported by the op, or integers may lack a scale. Returns "" if the types
+        fit.
         """
         element_type, allowed = call.result.element_type, (*self.types, *self.quantized)
         for index, view in enumerate(call.tensors):
@@ -325,7 +332,7 @@ class ElementwiseOp(LibraryOp):
 def library_ops() -> Mapping[str, LibraryOp]:
     """Returns all ops of the library by their names in the schema.
 
-    Each module in `ops/` lists its ops as `OPS`.
+    Each module in `ops/` has a list of its ops with the name `OPS`.
     """
     families = load_package(
         "vendor_reference.compiler.library.ops", "OPS", lambda ops: str(ops[0].name)
@@ -342,7 +349,7 @@ def choose_ops(wanted: str) -> Mapping[str, LibraryOp]:
     The case of letters is ignored.
 
     Raises:
-      LiteRtError: INVALID_TOOL_CONFIG, if the library does not have an op.
+      LiteRtError: INVALID_TOOL_CONFIG, if a name is not the name of an op of the library.
     """
     known = library_ops()
     names = [name.strip().upper() for name in wanted.split(",") if name.strip()]
@@ -456,7 +463,7 @@ def find_integers(tensor: Tensor | None) -> tuple[int, ...] | None:
 
 
 def broadcast_mismatch(call: PlacedOp) -> str:
-    """Returns why the operands cannot be broadcast to the result's shape, by NumPy's rules or by the firmware.
+    """Returns why the operands cannot be broadcast to the result's shape: NumPy's rules or the firmware forbid it.
 
     Returns "" if they can.
     """
@@ -470,7 +477,7 @@ def broadcast_mismatch(call: PlacedOp) -> str:
 
 
 def broadcast_shape(shapes: Sequence[Shape]) -> Shape | None:
-    """Returns the shape to which shapes broadcast by NumPy's rules; None if they cannot be broadcast together."""
+    """Returns the shape to which NumPy's rules broadcast the given shapes; None if that is not possible."""
     rank = max(map(len, shapes))
     made: Shape = (1,) * rank
     for shape in shapes:
@@ -483,7 +490,7 @@ def broadcast_shape(shapes: Sequence[Shape]) -> Shape | None:
 
 
 def result_mismatch(op: LibraryOp, call: PlacedOp) -> str:
-    """Returns why the shapes of the results differ from the op's rule; "" if they are equal."""
+    """Returns why the shapes of the results do not follow the op's rule; "" if they do."""
     expected = op.result_shapes([view.shape for view in call.inputs], call.attributes)
     found = [view.shape for view in call.results]
     if expected is None or len(expected) != len(found):
@@ -514,7 +521,7 @@ def common_shape(shapes: Sequence[Shape]) -> Shape | None:
 
 
 def scale_mismatch(call: PlacedOp) -> str:
-    """Returns why an op cannot copy quantized integers unchanged: scales or zero points differ.
+    """Returns why an op cannot copy quantized integers unchanged, namely that scales or zero points differ.
 
     Returns "" if it can.
     """

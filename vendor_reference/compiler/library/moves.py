@@ -1,7 +1,7 @@
-"""Kernels that copy elements unchanged: their commands fill parts of results from operands, or with one value.
+"""Kernels that copy elements unchanged; each part of a result gets an operand's elements, or one value.
 
-A transposition has one part. A concatenation has one part for each input. A padding has the operand in the middle,
-and a part on each side.
+A transposition has one part. A concatenation has one part for each input. A padding has one part for the operand
+in the middle, and further parts on each side of it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class MovedPart:
 
 
 def move_mismatch(call: PlacedOp) -> str:
-    """Returns why elements cannot be copied unchanged: types, sizes or scales differ; "" if they can."""
+    """Returns why elements cannot be copied unchanged (types, sizes or scales differ); "" if they can."""
     element_type = call.result.element_type
     for view in call.tensors:
         if view.element_type is not element_type:

@@ -28,7 +28,7 @@ PANEL = 16
 """Number of columns of a panel, as in `panels.cl`."""
 
 MOST_BATCHES = 3
-"""Largest number of batch dimensions of an instruction."""
+"""Largest number of batch dimensions that an instruction can have."""
 
 _CONSTANT = "is_constant"
 
@@ -39,7 +39,7 @@ def constant_attribute(tensor: Tensor) -> Attributes:
 
 
 def panels_mismatch(call: PlacedOp, column: int) -> str:
-    """Returns why operand 1 is too large as panels whose columns are dimension `column`.
+    """Returns why operand 1 is too large to be stored as panels; dimension `column` becomes the panels' columns.
 
     Returns "" if the operand fits.
     """
@@ -135,7 +135,7 @@ class ProductSpec:
 
 
 def three(numbers: list[int], missing: int) -> tuple[int, ...]:
-    """Returns the three batch numbers of an instruction, the innermost last."""
+    """Returns the three batch numbers of an instruction; the innermost is last."""
     return (*(missing,) * (MOST_BATCHES - len(numbers)), *numbers)
 
 

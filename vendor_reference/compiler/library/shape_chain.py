@@ -101,7 +101,7 @@ def size_attributes(name: str, sizes: Sizes) -> Attributes:
 
 
 def find_sizes(attributes: Attributes, name: str) -> Sizes | None:
-    """Reads sizes from attributes that `size_attributes` has made; returns None without these attributes."""
+    """Reads sizes from attributes that `size_attributes` has made; returns None if they are missing."""
     codes = integers_of(attributes, name)
     times = integers_of(attributes, name + _TIMES) or (1,) * len(codes)
     added = integers_of(attributes, name + _ADDED) or (0,) * len(codes)
@@ -118,9 +118,9 @@ def find_sizes(attributes: Attributes, name: str) -> Sizes | None:
 
 
 def sizes_of(attributes: Attributes, name: str, operand: Shape) -> Sequence[int | None] | None:
-    """Computes the sizes in attributes for an operand of a shape, whose sizes may be traced.
+    """Computes the sizes that attributes describe, for an operand of the given shape.
 
-    Returns None without these attributes.
+    The sizes in this shape may be traced. Returns None if the attributes are missing.
     """
     sizes = find_sizes(attributes, name)
     if sizes is None or any(size and size.times and size.dim >= len(operand) for size in sizes):

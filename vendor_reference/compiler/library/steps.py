@@ -39,7 +39,7 @@ _STORED = {
     _E.FLOAT16: "half", _E.INT8: "char", _E.UINT8: "uchar", _E.BOOL: "uchar", _E.INT16: "short",
     _E.UINT16: "ushort",
 }  # fmt: skip
-"""Element types that have another type inside a program than in memory."""
+"""Element types whose type in memory differs from their type inside a program."""
 
 _CONSTANTS = {"float": "<f", "int": "<i", "uint": "<I", "long": "<q", "ulong": "<Q", "double": "<d"}
 _WIDE = ("long", "ulong", "double")
@@ -85,7 +85,7 @@ class Port:
 
     @property
     def memory(self) -> str:
-        """Returns the suffix of the names of operations that load and store the tensor, such as `32` or `char`."""
+        """Returns the suffix of the operations that load and store the tensor, for example `32` or `char`."""
         return _STORED.get(self.element_type) or str(self.element_type.bits)
 
 
@@ -120,7 +120,7 @@ def parse_expression(text: str) -> Sequence[ast.stmt]:
 
 @lru_cache(4096)
 def rename(text: str, operands: tuple[str, ...], prefix: str) -> Sequence[str]:
-    """Returns the statements of an expression with other operands.
+    """Returns the statements of an expression, with its operands replaced by `operands`.
 
     The names that the expression defines get the prefix `prefix`.
     """

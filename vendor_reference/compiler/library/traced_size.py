@@ -1,4 +1,4 @@
-"""Traced sizes: run-time sizes as numbers that record the formula that computes them.
+"""Traced sizes: numbers that represent run-time sizes, and record the formulas that compute these sizes.
 
 A traced size is an `int`, so code for shapes needs no change. Its value is one possible size, and `str` returns
 the formula. Arithmetic on traced sizes makes new traced sizes. A comparison raises `NotTraceableError` if its
@@ -16,7 +16,7 @@ _MOST = 2**62
 
 
 class NotTraceableError(Exception):
-    """A computation has no formula that is right for all sizes within the bounds."""
+    """Raised if a computation has no formula that is right for all sizes within the bounds."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -164,7 +164,7 @@ def is_multiple(size: int, divisor: int) -> bool:
 
 
 def same_size(size: int, other: int) -> int | None:
-    """Returns the size that two equal sizes have; None if they cannot be equal.
+    """Returns the common value of two sizes that must be equal; None if they cannot be equal.
 
     If the sizes are not known to be equal, each run checks them.
     """
@@ -262,7 +262,7 @@ def quotient_towards_zero(size: int, divisor: int) -> int:
 
 
 def broadcast_size(size: int, other: int) -> int | None:
-    """Returns the size to which two sizes broadcast: they must be equal, or one of them must be 1.
+    """Returns the size to which two sizes are broadcast; the sizes must be equal, or one of them must be 1.
 
     Otherwise returns None.
     """

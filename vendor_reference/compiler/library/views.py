@@ -32,7 +32,7 @@ class View:
     def dense(
         cls, element_type: ElementType, shape: tuple[int, ...], order: Sequence[int] | None = None
     ) -> View:
-        """Returns a view of a tensor of known shape without gaps, in row order by default."""
+        """Returns a view of a tensor that has a known shape, and no gaps; the default order is row order."""
         strides, stride = [0] * len(shape), 1
         for dim in reversed(order if order is not None else range(len(shape))):
             strides[dim] = stride
@@ -69,7 +69,7 @@ class View:
     def part(
         self, begin: Sequence[int], shape: Sequence[int], steps: Sequence[int] | None = None
     ) -> View:
-        """Returns a view of every `steps`-th element from index `begin` on, in each dimension."""
+        """Returns a view of every `steps`-th element in each dimension, beginning at index `begin`."""
         skipped = sum(b * s for b, s in zip(begin, self.strides, strict=True))
         steps = steps if steps is not None else (1,) * len(self.shape)
         strides = tuple(step * s for step, s in zip(steps, self.strides, strict=True))
@@ -83,7 +83,7 @@ class View:
     def split(self, dim: int, inner: int) -> View:
         """Splits a dimension into two dimensions.
 
-        The second has size `inner`, which must divide the dimension's size.
+        The second dimension has size `inner`, which must divide the size of the original dimension.
         """
         shape, strides = list(self.shape), list(self.strides)
         shape[dim : dim + 1] = [self.shape[dim] // max(inner, 1), inner]
@@ -91,7 +91,7 @@ class View:
         return View(self.element_type, tuple(shape), tuple(strides), self.offset)
 
     def without(self, dims: Collection[int]) -> View:
-        """Returns a view of index 0 of some dimensions, without these dimensions."""
+        """Returns a view without some dimensions, whose index is 0 for all elements of the view."""
         return self.permuted([d for d in range(len(self.shape)) if d not in dims])
 
     def squeezed(self) -> View:
@@ -99,7 +99,10 @@ class View:
         return self.without([d for d, size in enumerate(self.shape) if is_same(size, 1)])
 
     def sized_as(self, other: View) -> View:
-        """Returns the view with the sizes of another view; in each run without errors, both sizes are equal."""
+        """Returns the view with another view's sizes.
+
+        In every run without errors, these sizes equal the sizes of this view.
+        """
         return replace(self, shape=other.shape)
 
     def broadcast(self, shape: Sequence[int]) -> View:
@@ -127,7 +130,7 @@ class Placement:
     offset: int = 0
 
     def view(self, shape: tuple[int, ...]) -> View:
-        """Returns a view of the tensor with that shape."""
+        """Returns a view of the tensor for the given shape."""
         if self.strides:
             return View(self.element_type, shape, self.strides, self.offset)
         return View.dense(self.element_type, shape, self.order)

@@ -49,19 +49,19 @@ _RANGES = {
 }
 """Limits of activations.
 
-Like stock LiteRT's reference kernels of ops with windows, kernels clamp all values, also infinity.
+Kernels clamp all values, even infinity, as stock LiteRT's reference kernels of ops with windows do.
 """
 _FUNCTIONS = {"TANH": 1, "LOGISTIC": 2, "HARD_SWISH": 3, PRELU: 4}
 """Numbers of the activations in core.cl."""
 
 ACTIVATIONS = (*_RANGES, "TANH", "LOGISTIC", "HARD_SWISH")
-"""Activations that each instruction with an activation supports."""
+"""Activations that are supported by every instruction that has an activation."""
 
 
 def window_activation(op: Op) -> str:
     """Returns the fused activation that an op computes.
 
-    Like stock LiteRT's, ops with windows ignore TANH and SIGN_BIT.
+    As in stock LiteRT, ops with windows ignore TANH and SIGN_BIT.
     """
     name = activation_of(op)
     return name if name in _RANGES else "NONE"
@@ -134,7 +134,7 @@ def windows_result(
 
 
 def image_mismatch(call: PlacedOp) -> str:
-    """Returns why the number of images in result 0 and operand 0 differs; "" if it is the same."""
+    """Returns why result 0 and operand 0 have different numbers of images; "" if the numbers are equal."""
     x, y = call.inputs[0], call.result
     if len(x.shape) != 4 or len(y.shape) != 4 or x.shape[0] != y.shape[0]:
         return call.shape_mismatch()
@@ -144,7 +144,7 @@ def image_mismatch(call: PlacedOp) -> str:
 def window_mismatch(
     call: PlacedOp, size: Sequence[int], activations: Sequence[str] = ACTIVATIONS
 ) -> str:
-    """Returns why windows of a size on operand 0 do not give the shape of result 0; "" if they do."""
+    """Returns why windows of the given size on operand 0 do not give the shape of result 0; "" if they do."""
     if reason := image_mismatch(call):
         return reason
     x, y = call.inputs[0].shape, call.result.shape
@@ -178,7 +178,7 @@ def _numbers_mismatch(size: Sequence[int], attributes: Attributes) -> str:
 
 
 def padding_before(call: PlacedOp, size: Sequence[int]) -> Sequence[int]:
-    """Returns the number of padding rows above an image and of padding columns to its left, for a window size."""
+    """Returns how many padding rows an image needs above it, and how many padding columns to its left."""
     return [w.begin for w in _windows(call.inputs[0].shape, size, call.attributes)]
 
 

@@ -6,9 +6,9 @@
     %t = func.call @shape_of_Upscale(%s) : (!shape.shape) -> !shape.shape
     %1 = func.call @Upscale(%0, %s, %t) : (tensor<?x3xf32>, !shape.shape, !shape.shape) -> tensor<?x6xf32>
 
-A result with the shape of an input has no separate shape value: it uses the input's shape value. A layer whose
-  kernel computes a shape returns the shape after its tensors. A function returns the shapes of its results after
-  the results.
+A result that has the shape of an input has no separate shape value, but uses the input's shape value. A layer
+whose kernel computes a shape returns the shape after its tensors. A function returns the shapes of its results
+after the results.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from vendor_reference.compiler.shape_functions import ShapeFunction, make_shape_
 from vendor_reference.custom_layers.kernel_spec import KernelSpec
 
 SHAPE_FUNCTION = "shape_function"
-"""Attribute of a builtin layer: the function that computes the shape of its first output with a run-time shape."""
+"""Attribute of a builtin layer: the function that computes the first of the outputs' run-time shapes."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """`assign-memory-spaces`: chooses a memory space for each buffer.
 
-CMX holds the buffers that are read and written most in relation to their size.
+CMX contains the buffers with the most read and written bytes in relation to their size.
 """
 
 from __future__ import annotations

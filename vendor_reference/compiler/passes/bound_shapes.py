@@ -6,9 +6,9 @@
     func.func @f(%0: tensor<100x3xf32>) attributes {IE.input_patterns = [array<i64: -1, 3>]}
     %s = IE.ActualShapeOf %0 : tensor<100x3xf32> -> !shape.shape
 
-The attribute `IE.bounds` of a function holds the bounds of its arguments. The pass computes other bounds from
-these with formulas. If a kernel computes a shape, the bound comes from the layer's formulas, or from `IE.bounds`
-of the call or of the called function.
+The attribute `IE.bounds` of a function holds the bounds of its arguments. From these bounds, the pass computes all
+other bounds with formulas. If a kernel computes a shape, the bound comes from the layer's formulas, or from the
+attribute `IE.bounds` of the call or of the called function.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`fuse-elementwise`: fuses element-wise layers with the element-wise layers that alone read their results.
+"""`fuse-elementwise`: fuses an element-wise layer with the next one if no other layer reads its result.
 
     %0 = IE.Add(%a, %b) : tensor<?x8xf32>, tensor<8xf32> -> tensor<?x8xf32>
     %1 = IE.ReLU(%0) : tensor<?x8xf32> -> tensor<?x8xf32>
@@ -56,13 +56,13 @@ A chain can keep tensors of these types in registers.
 _MOST_LAYERS = 32
 """Greatest number of layers in a chain.
 
-Compared to their computation, the tensor between two chains costs little.
+The tensor between two chains of this length costs little compared to the chains' computation.
 """
 
 
 @dataclass(frozen=True)
 class FuseElementwise(CompilerPass):
-    """Fuses element-wise layers with the element-wise layers that are the only readers of their results."""
+    """Fuses each element-wise layer with the element-wise layer that is the only reader of its result."""
 
     name = "fuse-elementwise"
     AFTER = "fuse-layers"

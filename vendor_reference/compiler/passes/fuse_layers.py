@@ -7,8 +7,9 @@
 
     %4 = IE.Convolution(%0, %w, %b, %x) {pads_begin = array<i64: 1, 1>, residual = "before", activation = "RELU"}
 
-The field `fuses` of a layer's rule lists what can be fused into the layer, and `mismatch` checks the fused layer.
-Tensors between fused layers disappear; only the name of the last tensor remains.
+The field `fuses` of a layer's rule contains the kinds of ops that can be fused into the layer; the rule's method
+`mismatch` checks the fused layer. Tensors between fused layers disappear; only the name of the last tensor
+remains.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ view:
     %2 = IERT.View %1 : memref<40xf32> -> memref<4x6xf32, strided<[10, 1]>>
     IERT.Copy(%0, %2)
 
-The results of a function become its last arguments: the function writes its results to these buffers. The outputs
-  of a layer, and the scratch memory of its kernel, become arguments of the layer's function.
+The results of a function become its last arguments, which are buffers to which the function writes. The outputs of
+a layer, and the scratch memory of its kernel, become arguments of the layer's function.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ from vendor_reference.compiler.tensor_requirements import NAMES
 
 @dataclass(frozen=True)
 class LowerIeToIert(CompilerPass):
-    """Converts tensors to buffers, allocated before they are written and deallocated after their last use."""
+    """Converts tensors to buffers; allocates each buffer before use, and deallocates it after its last use."""
 
     name = "lower-ie-to-iert"
     AFTER = "bound-shapes"

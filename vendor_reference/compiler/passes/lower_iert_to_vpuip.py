@@ -6,7 +6,8 @@ The work sizes of a task depend on the shapes of its buffers.
 
     VPUIP.OCL @Softsign (%in) -> (%out) {global_size = array<i64: 4>, num_shaves = 4 : i64}
 
-The kernel of a builtin op becomes an external function, as for custom layers; equal kernels share one function.
+The kernel of a builtin op becomes an external function, like the kernel of a custom layer; equal kernels share one
+function.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ from vendor_reference.soc import SocModel
 
 @dataclass(frozen=True)
 class LowerIertToVpuip(CompilerPass):
-    """Converts layers on buffers to tasks of the NPU with work sizes."""
+    """Converts layers on buffers to NPU tasks, and computes the work sizes of the tasks."""
 
     name = "lower-iert-to-vpuip"
     AFTER = "place-parts"

@@ -1,4 +1,4 @@
-"""`optimize-reorders`: removes reorders that cancel, that are duplicates, or that a neighbour can absorb."""
+"""`optimize-reorders`: removes reorders that cancel each other, are duplicates, or can be part of a neighbour."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from vendor_reference.custom_layers.layout import Order
 
 @dataclass(frozen=True)
 class OptimizeReorders(CompilerPass):
-    """Removes reorders that cancel, that are duplicates, or that a constant or a neighbour can absorb.
+    """Removes reorders that cancel each other, are duplicates, or can be part of a constant or a neighbour.
 
-    The layouts of a function's arguments and results do not change; tensors also keep the layouts that layers
+    The layouts of a function's arguments and results do not change, and all tensors keep the layouts that layers
     require. For an op that accepts any layout, the pass chooses the layout with the fewest reorders before and
     after the op. The number of reorders never increases.
     """

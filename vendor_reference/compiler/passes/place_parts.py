@@ -7,9 +7,9 @@
 
 An operand of the concatenation or padding becomes a view of the result if the operand has memory of its own, and
 all layers that use the operand support strides. The layers of the library support strides; custom layers support
-strides if the attributes of their functions say so, and get a function for each kind of view. With run-time sizes,
-the offset and strides of the view must be the same in each run. For images, this is the case if only the number of
-images is unknown.
+strides if the attributes of their functions say so. A custom layer gets a separate function for each kind of view.
+With run-time sizes, the offset and strides of the view must be the same in each run. Images meet this condition if
+only the number of images is unknown.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ class StridedLayers:
         self._operands: dict[tuple[str, int], list[_Operand | None]] = {}
 
     def takes(self, call: CallOp, place: int, view: Attribute) -> bool:
-        """Returns whether an operand of a call may be a given view.
+        """Returns whether the given view may replace an operand of a call.
 
         The function must allow views, and the kernel must support this view.
         """
@@ -244,7 +244,7 @@ class StridedLayers:
         return operand.wanted is Format.ANY or order == operand.wanted.value
 
     def writes(self, call: CallOp, place: int) -> bool:
-        """Returns whether an operand may be a view, and is an output."""
+        """Returns whether an operand is an output that may be a view."""
         operand = self._find(call, place)
         return operand is not None and operand.is_output
 

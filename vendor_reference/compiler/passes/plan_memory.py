@@ -5,9 +5,9 @@
     %1 = VPUIP.DeclareBuffer @DDR[4096] : memref<4xf32, @DDR>
 
 Buffers that are not in use at the same time can share memory. The pass also removes the deallocations, which are
-no longer needed. The attribute
-  `VPUIP.ddr_size` of a function is the size of its arena in DDR, and `VPUIP.ddr_bound` is a lower bound for this
-  size; `VPUIP.cmx_size` and `VPUIP.cmx_bound` are for CMX. The report has a sentence about these sizes.
+no longer needed. The attribute `VPUIP.ddr_size` of a function is the size of its arena in DDR, and
+`VPUIP.ddr_bound` is a lower bound for this size; `VPUIP.cmx_size` and `VPUIP.cmx_bound` are for CMX. The report
+has a sentence about these sizes.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _plan(module: ModuleOp, function: FuncOp, soc: SocModel) -> None:
 
 
 def tell_sizes(function: FuncOp) -> None:
-    """Updates the arena sizes in the attributes of a function whose memory plan was edited."""
+    """Updates the attributes that hold the arena sizes of a function whose memory plan was edited."""
     ends: dict[str, int] = {}
     for op in function.body.block.ops:
         if isinstance(op, DeclareBufferOp):

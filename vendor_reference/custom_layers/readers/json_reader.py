@@ -1,8 +1,8 @@
-"""`.json`: descriptions of custom layers, with OpenCL C sources in files beside them.
+"""`.json`: descriptions of custom layers, whose OpenCL C sources are in other files of the same folder.
 
-A file describes one layer, or several layers in the field `layers`. A single layer is for the op that the user
-assigns the file to, or for the ops with the layer's name (default: the file's name without suffix). If a file has
-several layers, each layer is for the ops with the layer's name.
+A file describes one layer, or several layers in the field `layers`. If a file has only one layer, this layer is
+for the op that the user assigns the file to, or for the ops with the layer's name (default: the file's name
+without suffix). If a file has several layers, each layer is for the ops with the layer's name.
 
 The JSON Schema `custom_layer.schema.json` describes the format; a test keeps schema and reader consistent. Error
 messages name the file, the element and the reason.

@@ -1,4 +1,4 @@
-"""QUANTIZE, DEQUANTIZE, CAST: convert numbers to elements of another type."""
+"""QUANTIZE, DEQUANTIZE, CAST: ops that convert numbers to elements of another type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GATHER: copies the elements of an operand at the indices in another operand."""
+"""GATHER: copies those elements of an operand whose indices are in another operand."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _WHOLE, _STATISTICS, _RESULTS = range(3)
 _MOST_PARTS = 8
 _PART_ELEMENTS = 2048
 _SHARED_ROWS = 4
-"""Largest number of rows for which each row is split among the workers, if the rows have enough elements."""
+"""If there are at most this many rows, and each has enough elements, each row is split among the workers."""
 
 
 class _Normalization(LibraryOp):

@@ -1,4 +1,4 @@
-"""CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED, BATCH_MATMUL: products of an operand's rows and columns of weights."""
+"""CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED, BATCH_MATMUL: products of operand rows with weight columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MEAN, SUM, REDUCE_MAX, ... reduce dimensions to one value each; ARG_MAX and ARG_MIN find an index."""
+"""MEAN, SUM, REDUCE_MAX, ... combine the values along dimensions into one; ARG_MAX and ARG_MIN find an index."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TENSORS = tensor_arguments(1)
 ELEMENT_TYPES = {
     _E.FLOAT32: 0, _E.FLOAT16: 1, _E.INT8: 2, _E.UINT8: 3, _E.INT16: 4, _E.INT32: 5, _E.INT64: 6,
 }  # fmt: skip
-"""Numbers of element types in the firmware."""
+"""The firmware's number for each element type."""
 
 _SUM, _PRODUCT, _GREATEST, _LEAST = range(4)
 

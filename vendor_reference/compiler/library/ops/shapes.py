@@ -1,4 +1,4 @@
-"""RESHAPE, TRANSPOSE, DEPTH_TO_SPACE, TILE, ...: ops that give elements another shape, and may repeat them."""
+"""RESHAPE, TRANSPOSE, DEPTH_TO_SPACE, TILE, ...: ops that arrange elements in another shape, or repeat them."""
 
 from __future__ import annotations
 
