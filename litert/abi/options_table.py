@@ -1,4 +1,4 @@
-"""Stores options for C code, as opaque payloads by name and environment options by tag."""
+"""Stores options for C code: opaque payloads by name, and environment options by tag."""
 
 from __future__ import annotations
 

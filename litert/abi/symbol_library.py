@@ -40,7 +40,7 @@ def load_symbols() -> Sequence[object]:
     A second call does nothing.
 
     Raises:
-      LiteRtError: UNSUPPORTED, on an unknown machine; DYNAMIC_LOADING, if the library does not load.
+      LiteRtError: UNSUPPORTED, if the machine is unknown; DYNAMIC_LOADING, if the library does not load.
     """
     # With two libraries, all callers would find the first, and jump to freed functions.
     with _loading:

@@ -35,7 +35,7 @@ class ProfileRow:
         each run.
       share: Share of the time of the model run, from 0 to 1.
       runs_per_run: Number of times that the part ran in one model run.
-      details: Further facts: Details of the row: the XNNPACK operators that ran, or the vendor's own measurements.
+      details: Further details of the row: the XNNPACK operators that ran, or the vendor's own measurements.
     """
 
     kind: str

@@ -36,7 +36,7 @@ typedef struct {
  * [plugin.version] The version of the plugin interface is 0.1.0. LiteRtGetCompilerPluginVersion works before any plugin
  * is created.
  * [plugin.statuses] Every function of this header returns a value of LiteRtStatus.
- * [plugin.null_arguments] Recommended: a function that gets NULL in place of an out argument or of a handle returns
+ * [plugin.null_arguments] Recommended: if a function gets NULL in place of an out argument or of a handle, it returns
  * InvalidArgument and does nothing else. Hosts pass NULL only in the case of the rule result.nothing. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginVersion(LiteRtApiVersion* api_version);
 

@@ -61,7 +61,7 @@ typedef struct LiteRtDispatchInterface {
    * [initialize.no_options] `environment` and `options` may be NULL.
    * [initialize.again] A second call of `initialize`, for example after a failed first call, does no harm.
    * [dispatch.statuses] Every function of the table returns a value of LiteRtStatus.
-   * [dispatch.null_arguments] Recommended: a function that gets NULL in place of an out argument or of a context
+   * [dispatch.null_arguments] Recommended: if a function gets NULL in place of an out argument or of a context, it
    * returns InvalidArgument and does nothing else. Hosts do not pass NULL. */
   LiteRtStatus (*initialize)(
       const LiteRtRuntimeContext* runtime_context, LiteRtEnvironment environment,
@@ -182,9 +182,10 @@ typedef struct LiteRtDispatchInterface {
   /* Runs the loaded function on the attached buffers.
    *
    * [invoke.written] When `invoke` returns Ok, it has written all outputs.
-   * [invoke.values] The outputs have the values of LiteRT's CPU kernels, as closely as the NPU's arithmetic allows.
-   * Floats differ by at most a hundredth (`--tolerance`) of the magnitudes that an op sums, or of the largest output.
-   * Integers of 8 and 16 bits differ by at most one step for each op. All other values are equal to LiteRT's values.
+   * [invoke.values] The values of the outputs are as close to the values of LiteRT's CPU kernels as the NPU's
+   * arithmetic allows. Floats differ by at most a hundredth (`--tolerance`) of the magnitudes that an op sums, or of
+   * the largest output. Integers of 8 and 16 bits differ by at most one step for each op. All other values are equal to
+   * LiteRT's values.
    * [values.input_order] The inputs of a call are in the order of its subgraph's inputs; an op may read its inputs in
    * another order.
    * [values.padding] SAME padding is the same as in TensorFlow: if the number of added rows or columns is odd, the
