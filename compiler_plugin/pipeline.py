@@ -1,7 +1,7 @@
 """The Python API of `apply_plugin`: compiles a model with a vendor's plugin, and writes the compiled file.
 
 The steps are: read, transform, partition, compile, replace, embed, write. The input file never changes. The output
-  file is replaced only when the new file is complete.
+file is replaced only when the new file is complete.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ def index_code(slot: int) -> Code:
     """Returns the machine code of `get(owner, index, handle*)`, for consecutive handles.
 
     The table contains three numbers of 8 bytes: the owner's handle, the number of elements, and the handle of the
-      first element.
+    first element.
 
     Args:
       slot: Offset of the getter's two pointers from the start of the library's data, in bytes.

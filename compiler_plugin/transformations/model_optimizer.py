@@ -212,8 +212,8 @@ class FrontReplacementOp(FrontReplacementSubgraph):
 
         Returns:
           A list with an entry for each output of the op: a node, a node's id, a pair (id, output index), or a
-            port. The function returns None or an empty list if it has already connected the op's readers, or if
-            the op stays.
+          port. The function returns None or an empty list if it has already connected the op's readers, or if
+          the op stays.
         """
         raise _missing(self, "replace_op")
 

@@ -1,7 +1,7 @@
 """The function table that the host passes to a dispatch library (`litert_npu/runtime_context.h`).
 
 Some functions concern objects that this host does not have: the interpreter's buffer contexts, delegates, OpenCL
-  and GL. These functions return Unsupported, and log the first call.
+and GL. These functions return Unsupported, and log the first call.
 """
 
 from __future__ import annotations

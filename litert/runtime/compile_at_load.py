@@ -50,7 +50,7 @@ def compiled_at_load(
 
     Yields:
       The compiled model: an entry of the cache with its graph, or the new file. The caller closes the file, whose
-        path may no longer exist after the block. If no vendor takes any op, the result is a `Nothing`.
+      path may no longer exist after the block. If no vendor takes any op, the result is a `Nothing`.
 
     Raises:
       LiteRtError: An error of the compilation, if the program has set a vendor, assets or compiler options;

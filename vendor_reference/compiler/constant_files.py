@@ -105,7 +105,7 @@ def open_constants(path: str) -> Iterator[Mapping[str, Constant]]:
     The files of the constants stay open until the `with` block ends.
 
     The table is not trusted: its entries may refer only to model files, and to `constants.bin` in the table's
-      folder.
+    folder.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if the file is not a table of constants, or a model file has changed;

@@ -1,8 +1,8 @@
 """Types of the IR levels: tensors (IE) and memrefs (IERT, VPUIP) with TFLite's element types and shapes.
 
 Shapes are logical: they list a tensor's dimensions in the model's order. The layout of a tensor in memory is an
-  *order*, a list of the dimensions from the slowest to the fastest. A type contains the order as an affine map; a
-  type without a map has row order.
+*order*, a list of the dimensions from the slowest to the fastest. A type contains the order as an affine map; a
+type without a map has row order.
 """
 
 from __future__ import annotations
