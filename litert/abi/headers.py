@@ -53,7 +53,7 @@ class Rule:
 
     @property
     def is_recommended(self) -> bool:
-        """Whether the rule is only a recommendation: hosts also work with a vendor that breaks the rule."""
+        """Whether the rule is only a recommendation, so that hosts also work with a vendor that breaks it."""
         return self.text.startswith("Recommended:")
 
     @property

@@ -155,7 +155,7 @@ def dispatch_payloads(vendor: str, options: Mapping[str, str]) -> Mapping[str, b
     """Makes payloads for a dispatch library from the runtime's options, one payload for each vendor with options.
 
     Args:
-      vendor: Vendor of the options whose names do not begin with a vendor.
+      vendor: Vendor that gets the options whose names do not begin with a vendor's name.
       options: Values by the names of options: `tiles`, `acme.tiles` for the vendor acme, or `acme.configs_map.KEY`
         for an entry of a map.
 

@@ -11,7 +11,7 @@ IsWrong = Callable[[Sequence[int]], bool]
 
 
 def bisect(things: Sequence[int], is_wrong: IsWrong) -> tuple[Sequence[int], bool]:
-    """Finds a small subset of things that fails like the full set.
+    """Finds a small subset of things that fails as the full set does.
 
     First finds, by bisection, the shortest failing beginning of the sequence, then the shortest failing end of
     this beginning. Then tries to remove parts in between; the parts become smaller and smaller.

@@ -43,7 +43,7 @@ def compare_model(
       options: how.
 
     Raises:
-      LiteRtError: The model cannot be compiled, loaded or run; UNSUPPORTED, if no tensor could be compared.
+      LiteRtError: If the model cannot be compiled, loaded or run; UNSUPPORTED, if no tensor could be compared.
     """
     return _compare(source, samples, options, lambda comparing: comparing.compare_on_npu(compiled))
 

@@ -110,8 +110,8 @@ def find_coverage(
       compiles: Whether the vendor's compiler also compiles the ops that it takes, which may fail for some ops.
 
     Raises:
-      LiteRtError: The plugin cannot be loaded or lacks the SoC model, an asset is missing, or a shape bound fits
-        no model.
+      LiteRtError: If the plugin cannot be loaded or lacks the SoC model, if an asset is missing, or if a shape
+        bound fits no model.
     """
     bounds = choose_bounds(paths, options.compiler.shape_bounds)
     registered = load_chosen_plugin(options)

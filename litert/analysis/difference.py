@@ -1,6 +1,6 @@
 """The difference of an output from the output of LiteRT's CPU kernels, in a unit that suits the element type.
 
-Integers of 8 and 16 bits are quantized, and an op may round them up or down, like LiteRT's own kernels. The error
+Integers of 8 and 16 bits are quantized, and an op may round them up or down, as LiteRT's own kernels do. The error
 of a float is relative to the sum of the magnitudes of all terms, which may be far larger than the magnitude of the
 result.
 """
@@ -26,7 +26,7 @@ class Difference:
     Attributes:
       amount, limit: The difference and its limit, in `unit`: quantization steps, a fraction of the magnitude, or
         "" if values must be equal.
-      index: Flat index of the element, and its value in the output (`found`) and in the reference (`expected`).
+      index: Flat index of the element; `found` is its value in the output, `expected` its value in the reference.
       shape: Shape of the output.
       num_beyond: Number of elements beyond the limit.
       first, last: Bounding box of the elements beyond the limit: the least and the greatest index in each
@@ -161,9 +161,10 @@ def as_floats(array: Array) -> Array:
 
 
 def are_same(lhs: Array, rhs: Array) -> Array:
-    """Returns which pairs of numbers count as equal: equal numbers, two NaN values, or two values beyond float32.
+    """Returns which pairs of numbers are treated as equal.
 
-    Kernels with a fused activation field turn an infinity into the largest float32 number.
+    These are pairs of equal numbers, of NaN values, and of values beyond float32. Kernels with
+    a fused activation field turn an infinity into the largest float32 number.
     """
     import numpy as np
 

@@ -55,7 +55,7 @@ class _Found:
 
 
 class Findings:
-    """The findings about all tensors, by the tensor's place in the source model.
+    """The findings about all tensors, by each tensor's place in the source model.
 
     Attributes:
       regions: For each tensor, by its place, the ops that were checked together to check the tensor.
@@ -123,7 +123,7 @@ class Findings:
         return sum(f.measures is not None or f.local is not None for f in self._found.values())
 
     def unchecked(self, npu_ops: Collection[int]) -> list[SourceOp]:
-        """Finds ops in NPU calls that could not be compared, neither separately nor together with other ops.
+        """Finds ops in NPU calls that were compared neither separately nor together with other ops.
 
         Args:
           npu_ops: Places of ops in NPU calls, in addition to the ops that are known from runs.

@@ -24,7 +24,7 @@ from litert.model.atomic_file import temporary_folder
 from litert.options import Options
 
 _MOST_REFUSED = 8
-"""Number of tensors that the vendor may refuse before the search stops, if no tensor was accepted.
+"""If the vendor refuses this number of tensors and accepts none, the search stops.
 
 Each try compiles a model.
 """

@@ -26,7 +26,8 @@ class OpCoverage:
       name: Custom code of the custom op, or name of the builtin op.
       composite: Name of the composite that the op is or belongs to, such as `odml.rms_norm`; "" for other ops.
       output: Name of the op's first output.
-      types: Element types of the op's data inputs and outputs: `int8`, `float32, int8`, `float32 to int8`.
+      types: Element types of the op's data inputs and outputs, for example `int8`, `float32, int8`, or
+        `float32 to int8`.
       call: Name of the NPU call that contains the op; "" if the op is on the CPU.
       reason: Reason why the op stays on the CPU; "" if the op is on the NPU.
       macs: Number of multiply-accumulates; None if unknown.

@@ -22,7 +22,7 @@ class ProfileRow:
     """The time that one part of a model's runs took.
 
     Attributes:
-      kind: npu_call; task, transfer, wait, host or invoke for a part of an NPU call; cpu_op; or rest.
+      kind: npu_call, cpu_op or rest; for a part of an NPU call, task, transfer, wait, host or invoke.
       name: Name of the function of an NPU call, name of a part of the call, names of ops, or name of the delegate
         that runs the ops.
       ops: Ops in the file that the row stands for; several if their times cannot be separated.

@@ -92,10 +92,10 @@ typedef struct LiteRtDispatchInterface {
       LiteRtDispatchDeviceContext* device_context);
   /* Closes the device. The host has already destroyed all objects that were made in the device context.
    *
-   * [device.closes] The library has closed the files that it opened for the device context and its calls. Files that
-   * the library opened for the whole process may stay open.
-   * [device.threads] The threads that the library started for the device context and its calls have ended. Threads that
-   * the library started for the whole process may continue.
+   * [device.closes] When `device_context_destroy` returns, the library has closed the files that it opened for the
+   * device context and its calls. Files that the library opened for the whole process may stay open.
+   * [device.threads] When `device_context_destroy` returns, the library has ended the threads that it started for the
+   * device context and its calls. Threads that the library started for the whole process may continue.
    * [dispatch.ends] When the process ends after all device contexts are destroyed, the library does not crash, hang or
    * change the exit status. */
   LiteRtStatus (*device_context_destroy)(LiteRtDispatchDeviceContext device_context);
@@ -305,7 +305,7 @@ typedef struct LiteRtDispatchGraphInterface {
   LiteRtStatus (*load_executable)(
       LiteRtDispatchDeviceContext device_context, LiteRtDispatchExecutableType type,
       const LiteRtMemBuffer* byte_code, LiteRtDispatchExecutableHandle* exec_handle);
-  /* Unloads a byte code module; no node uses a function of the module any more. */
+  /* Unloads a byte code module; when the host calls this function, no node uses a function of the module any more. */
   LiteRtStatus (*unload_executable)(
       LiteRtDispatchDeviceContext device_context, LiteRtDispatchExecutableHandle exec_handle);
   /* Sets the function that a node runs. The function name may be NULL if the byte code has only one function. */
@@ -406,8 +406,8 @@ typedef LiteRtStatus (*LiteRtDispatchReceiveTensor)(
  *
  * [taps.names] The library shows a tensor only once in a run, under a name that is not empty.
  * [taps.types] A shown tensor has no unknown dimensions, and has as many bytes as its type needs. The tensor has the
- * shape of the model's tensor with this name, and also its element type, except that a float tensor may have another
- * float type.
+ * same shape as the model's tensor with this name. It has the same element type, too, except that a float tensor may
+ * have another float type.
  * [taps.outputs] LiteRtDispatchInvokeTapped gives the same outputs as `invoke`, and a later `invoke` also gives the
  * same outputs.
  * [taps.receiver] If `receive` returns a status other than Ok, the run ends: LiteRtDispatchInvokeTapped returns this

@@ -124,7 +124,7 @@ typedef struct LiteRtRuntimeContext {
   LiteRtStatus (*get_custom_event)(LiteRtEvent event, LiteRtCustomEvent* custom_event);
   LiteRtStatus (*wait_event)(LiteRtEvent event, int64_t timeout_in_ms);
 
-  /* 392: This slot returns the options of a run, which belong to the host and are valid during the run. */
+  /* 392: This slot returns the options of a run. The options belong to the host, and are valid during the run. */
   LiteRtStatus (*external_litert_buffer_context_get_run_options)(
       LiteRtExternalLiteRtBufferContext context, LiteRtOptions* run_options);
   /* 400: This slot exists since version 1.1. */
