@@ -412,7 +412,7 @@ def test_a_vendor_in_a_folder_compiles_and_runs(
             "Only apply_plugin has the flag --require_npu; compile the model with apply_plugin first.",
         ),
         (["--acme_tiles=4"], "Options of vendor 'Reference' begin with the vendor's name"),
-        (["--soc_manufacturer=Null", "--accelerator=cpu"], "--accelerator excludes the NPU"),
+        (["--soc_manufacturer=Null", "--accelerator=cpu"], "--accelerator does not include npu"),
         (["--libs=a,b"], "--libs lists 2 folders"),
         (["--reference_ops=ADD", "--reference_ops=MUL"], "given twice"),
     ],

@@ -38,7 +38,7 @@ KERNEL = 'VPUIP.task = "OCL", VPUIP.kernel = {{title = "Half", arguments = [{}]}
         ),
         (
             KERNEL.format("{input = 7 : i64}, {output = 0 : i64}"),
-            "argument 0 of the kernel is input 7, but the layer has 1 (function 'Half')",
+            "argument 0 of the kernel is bound to input 7, but the layer has 1 (function 'Half')",
         ),
         (
             KERNEL.format("{input = 0 : i64}, {output = 1 : i64}"),
