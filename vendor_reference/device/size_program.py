@@ -19,7 +19,8 @@ def compile_sizes(
 ) -> SizeProgram:
     """Compiles size formulas to a function that takes the shapes of a run, and returns all sizes in order.
 
-    The compiled function does not check values, and its operators may raise ZeroDivisionError or ValueError. To
+    The compiled function only checks the range of computed shapes, and may raise ZeroDivisionError or ValueError.
+    To
     get an error message that says which size is wrong, callers then use `evaluate`.
 
     Args:

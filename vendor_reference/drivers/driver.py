@@ -15,7 +15,10 @@ from litert.host.extensions import load_package
 from vendor_reference.drivers.device_info import DeviceInfo
 
 VARIABLE = "LITERT_NPU_OPENCL"
-"""Environment variable that selects a device as `platform[:device]`; both are substrings of names or versions."""
+"""Environment variable that selects a driver by its name, or a device as `platform[:device]`.
+
+`platform` and `device` are parts of names or versions; upper and lower case are the same.
+"""
 
 NOT_THE_KERNEL = f"The kernel is not at fault. litert-npu info tests all drivers; choose a driver with {VARIABLE}."
 """Hint in errors about a driver that fails with every kernel."""
