@@ -37,7 +37,7 @@ class TensorBuffer:
     """Memory of one input or output; runs of a model read or write this memory."""
 
     def __init__(self, buffer: HostBuffer, *, is_flat: bool = False) -> None:
-        """Stores the memory.
+        """Makes a buffer that uses the given memory, without a copy.
 
         Programs call `create_from_host_memory` or a create method of the model instead of this constructor.
         """

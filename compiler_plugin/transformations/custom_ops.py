@@ -70,7 +70,7 @@ class Extractor(ABC):
 
 
 def flexbuffer_options(node: Node) -> Mapping[str, Any]:
-    """Returns a custom op's options by name; empty if the op has no options.
+    """Returns a mapping from the names of a custom op's options to their values; empty if the op has no options.
 
     Raises:
       LiteRtError: INVALID_FLATBUFFER, if the options are not a FlexBuffer map.

@@ -42,8 +42,8 @@ class TableProcess:
         """Starts the child process without waiting until it is ready.
 
         Args:
-          target: Target of the service: the function that returns the handlers in the child process. The handler
-            `load` must call `load_table` with the arguments of the request, and return the table's `host_side`.
+          target: Function, as `package.module:function`, that the child process calls to get the handlers. The
+            handler `load` must call `load_table` with the arguments of the request, and return the table's `host_side`.
           table: Manufacturer, library path, and the vendor's options.
           limits: Time and memory limits of the child process.
           answers: Functions that handle requests from the child process, by name of the request; all other

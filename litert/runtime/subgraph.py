@@ -62,8 +62,8 @@ class InterpreterSubgraph:
     def __init__(self, context: int) -> None:
         """Reads a `TfLiteContext` while the interpreter passes it to a delegate.
 
-        This object stores the functions that only delegates may call, because the interpreter later replaces them
-        by functions that fail.
+        Some functions in the context may only be called by delegates; later the interpreter replaces these
+        functions by functions that fail. This object therefore stores the original functions.
         """
         self.context = context
         self.is_called = False

@@ -48,8 +48,8 @@ def entries_by_build(
     gets a sentence for each kernel argument that is legal, but may be a mistake.
 
     Raises:
-      LiteRtError: NOT_FOUND, if the kernel does not exist; INVALID_ARGUMENT, if the kernel has other arguments, or
-        supports only smaller work groups.
+      LiteRtError: NOT_FOUND, if the kernel does not exist; INVALID_ARGUMENT, if the kernel's arguments differ
+        from the layer's, or if the layer's work groups are too large for the kernel.
     """
     entries: dict[str, str] = {}
     bindings = iter([bound for _, _, bound in lowered.kernel_tasks()])

@@ -173,8 +173,8 @@ class KernelSpec:
       local_size: Formulas for the local work size, as many as for the global work size; if it is empty, the driver
         chooses the size. In an `.xml` configuration, missing local sizes are 1, and surplus local sizes are only
         defines.
-      counts_from_end: Whether the letters count from the last dimension of the tensor `sizes_of`: the last
-        dimension is X, the second last is Y, and so on.
+      counts_from_end: Whether the letters X, Y, F and B in sizes stand for dimensions counted from the end of the
+        tensor's shape: X is the last dimension, Y the second last, and so on.
       uses_init: Whether sources, headers or defines use the `_INIT` form of a built-in array.
       max_num_shaves: Maximum number of vector processors (shaves) that share the work; 0 for no limit.
       op_name: Name of the op, for messages and metrics; "" if it is the same as `title`.

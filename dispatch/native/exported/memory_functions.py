@@ -66,7 +66,7 @@ class MemoryFunctions:
     def buffer(
         self, tensor_type: RankedTensorType, buffer_type: int, size: int, memory_handle: Any
     ) -> ExportedBuffer:
-        """Returns a buffer of the host in device memory; these handlers must have allocated the memory."""
+        """Returns a buffer of the host in device memory that `create_func` allocated."""
         memory = self._handles.get(memory_handle, _Memory)
         return ExportedBuffer(tensor_type, buffer_type, size, memory.value)
 

@@ -5,8 +5,8 @@
     %1 = IE.Pack(%0) {order = [0, 3, 1, 2, 3], blocks = [0, 0, 0, 0, 8]}
         : tensor<1x4x4x10xf32> -> tensor<1x2x4x4x8xf32>
 
-The IR represents a packed tensor as a tensor in row order, whose shape has one dimension for each dimension in
-memory. The last block is padded with zeros.
+In the IR, a packed tensor is a tensor in row order. Its shape lists the sizes of the blocked layout in memory. The
+last block is padded with zeros.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def parse_expression(text: str) -> Sequence[ast.stmt]:
 
 @lru_cache(4096)
 def rename(text: str, operands: tuple[str, ...], prefix: str) -> Sequence[str]:
-    """Returns the statements of an expression, with its operands replaced by `operands`.
+    """Returns the statements of an expression in which new names, `operands`, replace the names of the operands.
 
     The names that the expression defines get the prefix `prefix`.
     """
