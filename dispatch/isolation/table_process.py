@@ -43,7 +43,7 @@ class TableProcess:
 
         Args:
           target: Function, as `package.module:function`, that the child process calls to get the handlers. The
-            handler `load` must call `load_table` with the arguments of the request, and return the table's `host_side`.
+            handler `load` must call `load_table` with the request's arguments, and return the table's `host_side`.
           table: Manufacturer, library path, and the vendor's options.
           limits: Time and memory limits of the child process.
           answers: Functions that handle requests from the child process, by name of the request; all other
