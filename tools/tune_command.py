@@ -43,7 +43,7 @@ class TuningReport(PrintedReport):
     def lines(self) -> Iterator[str]:
         yield self.device
         if self.tried:
-            yield "vector  rows  unit of work  time to the default"
+            yield "vector  rows  unit of work  ratio to the default time"
         for one in self.tried:
             numbers = f"{one.width:6}  {one.rows:4}  {one.unit_operations:12}"
             yield f"{numbers}  {one.relative:.2f}  {one.problem}".rstrip()

@@ -41,7 +41,7 @@ class KnownOps(Protocol):
     """Describes custom ops; `OpLibrary` in `custom_ops.py` implements this interface."""
 
     def extract(self, graph: Graph) -> None:
-        """Sets the attributes and definitions of the ops in a graph."""
+        """Reads the attributes of the custom ops in a graph, and connects the ops with their definitions."""
 
     def remember(self, node: Node) -> None:
         """Stores the attributes of a node, so that copies of its op can use them."""

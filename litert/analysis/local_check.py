@@ -33,7 +33,7 @@ class LocalCheck:
         tolerance: float,
         folder: str,
     ) -> None:
-        """Prepares checks of the wanted tensors, for runs that make the known tensors visible."""
+        """Prepares checks of the wanted tensors. The checked runs return the values of the known tensors."""
         self._tolerance = tolerance
         self.reference = ReferenceRun(source, known, wanted, options, folder)
         self.regions = {

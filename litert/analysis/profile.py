@@ -9,10 +9,10 @@ from litert.core.tracing import SpanKind
 from litert.runtime.metrics import CallMetrics, OpMetrics, OpPlace, RunMetrics, Spread
 
 REST = "rest"
-"""Kind and name of rows for the remaining time."""
+"""Kind and name of rows for time that no other row contains."""
 
 _LEAST_S = 1e-9
-"""The remaining time of a part gets a row only if it is at least this long, in seconds per model run."""
+"""Smallest time that gets a row `rest`, in seconds per model run. Shorter times without a row are omitted."""
 
 _KINDS = {SpanKind.CALL: "npu_call"}
 

@@ -157,7 +157,7 @@ def record(
     """Returns a codec that writes a dataclass as a JSON object with a key for each field, in this order.
 
     Args:
-      make: The dataclass.
+      make: Dataclass that is created from the JSON object.
       check: Function that raises an error about the JSON element or a child element, if values contradict each
         other.
       always: Names of the fields that are written even if they have their default values.

@@ -1,9 +1,9 @@
 """One input or output of an NPU call, and the memory that is passed to the vendor for it.
 
 Normally, the tensor's own memory is passed to the vendor. If a vendor cannot use host memory, the tensor is placed
-in the vendor's memory. In two cases, a staging buffer is passed instead: if the tensor's memory does not meet the
-requirements of the vendor (alignment, size, type of memory) or of the CPU, or if the tensor's memory may be freed
-while the vendor uses it.
+in the vendor's memory. A staging buffer takes the place of the tensor's memory in two cases. First, the memory may
+not meet a requirement of the vendor or the CPU, such as its alignment, size or type. Second, the memory may be
+freed while the vendor uses it.
 """
 
 from __future__ import annotations
