@@ -427,7 +427,7 @@ def _split_by_sizes(d: Drawing, options: dict[str, Any]) -> OpCase:
     parts, shape = d.sizes(d.size(1, 4), 5), list(d.sizes(d.size(1, 4), 7))
     axis = d.size(-len(shape), len(shape) - 1)
     shape[axis] = sum(parts)
-    sizes = [-1 if i == options["unknown"] else size for i, size in enumerate(parts)]
+    sizes = [-1 if i == options["index_of_unknown_size"] else size for i, size in enumerate(parts)]
     chosen = Given(np.array(axis, np.int32), is_constant=True)
     inputs = [d.tensor(*shape), ints(*sizes), chosen]
     return d.case("SPLIT_V", inputs, {"num_splits": len(parts)}, results=len(parts))
@@ -612,7 +612,9 @@ MAKERS: Mapping[str, Maker] = {
     "STRIDED_SLICE": Maker(_strided_slice, _MASKS, tolerance=EXACT),
     "SLICE": Maker(_slice, tolerance=EXACT),
     "SPLIT": Maker(_split, lacks=("int64", "bool"), tolerance=EXACT),
-    "SPLIT_V": Maker(_split_by_sizes, {"unknown": (-1, 0)}, lacks=("bool",), tolerance=EXACT),
+    "SPLIT_V": Maker(
+        _split_by_sizes, {"index_of_unknown_size": (-1, 0)}, lacks=("bool",), tolerance=EXACT
+    ),
     "TILE": Maker(_tile, tolerance=EXACT),
     "BROADCAST_TO": Maker(_broadcast, tolerance=EXACT),
     "PACK": Maker(_pack, lacks=("bool",), tolerance=EXACT),
