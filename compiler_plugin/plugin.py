@@ -132,9 +132,9 @@ class CompilerPlugin(Protocol):
       grouping: Optional; how the host forms partitions from the ops that the plugin takes. With `"connected"`, a
         partition consists of ops with the same partition index that are connected by tensors; partitions are as
         large as possible without a cycle. With `"consecutive"`, a partition consists of consecutive ops with the
-        same partition index, even if no tensors connect them. Stock LiteRT groups ops in this way, and so do
-        plugins in shared libraries. The user's `--partition_strategy=weakly_connected` overrides the plugin's
-        grouping.
+        same partition index, even if no tensors connect them. This is also how stock LiteRT groups ops, and how
+        this host groups ops for plugins in shared libraries. The user's `--partition_strategy=weakly_connected`
+        overrides the plugin's grouping.
       takes_ir: Optional; whether the plugin can compile functions from IR files that the user has edited
         (`--replace_ir`). If False, the flag `--replace_ir` is an error.
     """
@@ -160,12 +160,12 @@ class CompilerPlugin(Protocol):
         return {}
 
     def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
-        """Chooses the ops of one subgraph that the NPU runs: calls `op_list.push` for each of them, in any order.
+        """Chooses which ops of one subgraph the NPU runs: calls `op_list.push` for each of them, in any order.
 
         The host groups these ops into partitions. The host leaves out the ops that an NPU call cannot contain:
         control flow ops, and ops with variable, resource or string tensors. The host calls `partition` for each
-        subgraph. If composites are not pushed, the host replaces them by their decompositions, and calls
-        `partition` again. The plugin must not change the subgraph.
+        subgraph. If the plugin does not push a composite, the host replaces the composite by its decomposition,
+        and calls `partition` again. The plugin must not change the subgraph.
         """
         ...
 
@@ -193,9 +193,9 @@ class CompilerPlugin(Protocol):
         """Finds assets for a model's ops in layer libraries (`--custom_layers`). Optional.
 
         The host calls `custom_layers` before `partition`. The first call gets the paths that flags name. The
-        second call gets the paths that the environment names, and the remaining ops. The host embeds the returned
-        assets like assets from flags. The plugin must also use the returned assets itself, as if they were in
-        `custom_op_infos`.
+        second call gets the paths that the environment names, and the ops for which the first call has returned no
+        asset. The host embeds the returned assets like assets from flags. The plugin must also use the returned
+        assets itself, as if they were in `custom_op_infos`.
 
         Args:
           paths: The files and folders from `--custom_layers`; the vendor defines their format. Plugins should
@@ -260,7 +260,7 @@ class CompilerPluginFactory(ABC):
     def check_compiler_compatibility(
         self, host_version: ApiVersion, soc_model: str, compiler_options: CompilerOptions
     ) -> None:
-        """Raises an error if the compiler does not support the host or the SoC model; by default, it supports all.
+        """Raises an error if the compiler does not support the host or the SoC model; by default, does nothing.
 
         Raises:
           LiteRtError: UNSUPPORTED_COMPILER_VERSION or UNSUPPORTED, if the compiler does not support the host or

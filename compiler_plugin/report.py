@@ -85,7 +85,7 @@ class CallReport:
       name: Name of the call's partition.
       subgraph: Index of the subgraph that contains the NPU call.
       function_name: Name of the call's function in the byte code; "" if the command does not compile.
-      module: Index of the byte code module; -1 if the command does not compile.
+      module: Index of the byte code module that contains the function; -1 if the command does not compile.
       num_ops, num_inputs, num_outputs: Number of ops, inputs and outputs of the partition.
     """
 
@@ -153,7 +153,7 @@ class Report:
       model_path, output_path: Paths as the user gave them; the output path is "" if the command writes no file.
       output_size: Size of the output file, in bytes.
       soc_manufacturer, soc_model: Vendor and SoC model to compile for; "" if the command uses no vendor's plugin.
-      defaults: Which of `manufacturer` and `SoC model` the user has not chosen, so that a default was used.
+      defaults: Which of `manufacturer` and `SoC model` have default values, because the user has chosen no value.
       plugin: Where the plugin was found: a file path or an installed package.
       plugin_sdk_version: Version of the vendor's compiler.
       ops: All ops of the input model in order; a decomposed composite appears as the ops that replace it.
@@ -163,13 +163,13 @@ class Report:
       assets: Embedded assets and companion files, in the order of the output file.
       transformations: Transformations in the order in which they ran.
       memory: Memory plan of each NPU call, if the vendor provides memory plans.
-      expected_times: Expected time of each NPU call, and of the same ops on the CPU, if the vendor provides the
-        times.
+      expected_times: For each NPU call, the time that the vendor expects for the call, and the time for the same
+        ops on the CPU; empty if the vendor provides no times.
       notes: Notes from the vendor.
       warnings: Warnings from the host, which is `apply_plugin` itself.
       not_runnable: Names of custom ops that run neither on the NPU nor on the CPU with stock LiteRT. A program
         that registers kernels for these ops can run them.
-      seconds: Time of the command, in seconds.
+      seconds: Time that the command took, in seconds.
     """
 
     cmd: str
@@ -220,7 +220,7 @@ class Report:
         return json.dumps(asdict(self), indent=1)
 
     def to_text(self) -> str:
-        """Returns a short report as text, which counts ops by name, and ops on the CPU by reason."""
+        """Returns a short report as text, which counts the ops of each name, and the CPU ops with each reason."""
         return "\n".join(map(continued, self._lines()))
 
     def _lines(self) -> Iterator[str]:

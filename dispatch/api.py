@@ -93,7 +93,7 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
       capabilities: BASIC, plus ASYNC if `async_interface` is set, plus GRAPH if `graph_interface` is set.
       can_reshape: Whether the host may change the shapes of an open NPU call that has attached buffers. To do so,
         the host calls `get_input_requirements` and `get_output_requirements` again. If False, the host creates a
-        new invocation context for other shapes.
+        new invocation context when the shapes change.
       async_interface, graph_interface: Optional functions for asynchronous runs and for graphs; None if the vendor
         does not support them.
       buffer_handlers: Functions that allocate device memory, for vendors whose buffer requirements exclude host
@@ -197,7 +197,7 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         """Gives the vendor one asset of the model, or one companion file with the name `<op>/<relative path>`.
 
         The asset is mapped into memory and stays valid as long as the device context. The vendor should store the
-        buffer, not a copy of its bytes (custom op assets guide, section 3).
+        buffer, not a copy of its bytes (section 3 of LiteRT's custom op assets guide).
         """
 
     def get_input_requirements(

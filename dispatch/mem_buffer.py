@@ -37,7 +37,7 @@ class MemBuffer:
     def from_memory(
         cls, memory: bytes | bytearray | memoryview, offset: int = 0, size: int | None = None
     ) -> MemBuffer:
-        """Makes a buffer from a range of contiguous memory; by default, the range extends to the end."""
+        """Makes a buffer from a range of contiguous memory; the default range extends to the end of the memory."""
         whole = memoryview(memory).cast("B")
         end = whole.nbytes if size is None else offset + size
         assert 0 <= offset <= end <= whole.nbytes

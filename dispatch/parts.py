@@ -28,7 +28,7 @@ class ExecutableType(IntEnum):
 
 
 class AsyncInterface(ABC, Generic[InvocationContext]):
-    """Functions for asynchronous runs; the host reuses an NPU call only when all events of its run are signaled.
+    """Functions for asynchronous runs; the host waits for all events of a run before it uses the NPU call again.
 
     If a vendor does not provide these functions, the host calls `invoke` in a separate thread for asynchronous
     runs.
@@ -45,9 +45,8 @@ class AsyncInterface(ABC, Generic[InvocationContext]):
         """Starts a run without waiting for its end.
 
         Returns:
-          One event for each output; the vendor signals the event when the output is written, or marks it as
-          failed.
-          Several outputs may share one event.
+          One event for each output; the vendor signals an event when its output is written, or marks the event as
+          failed. Several outputs may share one event.
         """
 
 

@@ -37,7 +37,7 @@ class TensorBufferRequirements:
     """A vendor's requirements for the buffer of an input or output (LiteRT's `LiteRtTensorBufferRequirements`).
 
     Attributes:
-      size: Required size in bytes; if dimensions are unknown, the size of the largest tensor.
+      size: Required size in bytes; if dimensions are unknown, the size of the largest possible tensor.
       supported_types: Memory types that the vendor supports, in order of preference; if the list contains
         HOST_MEMORY, the runtime uses host memory.
       strides: Required strides in elements, one for each dimension; empty for row-major order.

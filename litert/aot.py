@@ -61,8 +61,8 @@ class Target(aot_types.Target):  # type: ignore[misc]  # stock LiteRT's classes 
     """The NPUs for which stock LiteRT's `aot_compile` compiles a model.
 
     Attributes:
-      soc_manufacturer: Vendor of the NPU; "" for each installed vendor.
-      soc_model: SoC model; "" for each SoC model of the vendor.
+      soc_manufacturer: Vendor of the NPU; "" for all installed vendors.
+      soc_model: SoC model; "" for all SoC models of the vendor.
       libs: Folders with compiler plugins, searched in addition to the installed plugins.
     """
 

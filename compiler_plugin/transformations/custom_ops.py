@@ -58,7 +58,7 @@ class Extractor(ABC):
 
     @abstractmethod
     def extract(self, node: Node) -> bool:
-        """Sets attributes of a node, usually with `update_node_stat` of the op's class.
+        """Reads a node's options and sets its attributes, usually with `update_node_stat` of the op's class.
 
         Args:
           node: Node of the op, unchanged since the file was read; the shapes of its outputs are not known yet.
@@ -144,7 +144,7 @@ class OpLibrary:
             CLASSES.reset(token)
 
     def extract(self, graph: Graph) -> None:
-        """Sets the attributes and definitions of the ops in a graph.
+        """Reads the attributes of the custom ops in a graph, and connects the ops with their definitions.
 
         Raises:
           LiteRtError: If an extractor fails; the error names the op and the extractor's file.

@@ -30,7 +30,8 @@ def edit_model(
       model: Model to edit. After an error, the model must not be used.
       extensions: Extension folders. The graphs use the ops and extractors in these folders, but no transformations
         run.
-      stage: Phase of the graphs within the block.
+      stage: Phase in which the graphs are within the block; in `Phase.FRONT`, for example, shapes are not
+        inferred.
 
     Yields:
       A graph for each subgraph of the model, in the model's order.

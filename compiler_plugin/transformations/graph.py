@@ -99,15 +99,16 @@ class Graph(InferredGraph):
 
         Args:
           op: Name of a builtin operator in the schema (`CONV_2D`), or a custom code.
-          inputs: For each input, an output port, a node (its output 0), a node with an output index, an array or
-            number (a new constant; plain numbers become float32 or int32), or None for an omitted optional input.
+          inputs: One source for each input: an output port; a node, which stands for its output 0; a tuple of a
+            node and an output index; an array or number, which becomes a new constant; or None for an omitted
+            optional input. Plain numbers become float32 or int32.
           attributes: Options of a builtin op, with enum values given by name; or FlexBuffer entries of a custom
             op. Omitted options have the schema's defaults, except that strides are 1, and the output type of SHAPE
             and ARG_MAX is INT32.
           name: Name of the first output tensor.
           outputs: Number of output ports; by default the usual number for a builtin operator, and 1 for a custom
             op.
-          version: Version of the operator, as the schema counts versions.
+          version: Version of the operator; TFLite numbers the versions of each operator from 1.
           is_custom: Whether `op` is a custom code.
           node_id: Id of the node, which must differ from all ids and names in the graph. The id is also the
             default for `name`.
@@ -246,7 +247,7 @@ class Graph(InferredGraph):
         self.touch(new.node)
 
     def rename_op(self, node: Node, op: str, *, is_custom: bool = True) -> None:
-        """Changes the name of a custom op, but not its version; `is_custom` says whether `op` is a custom code."""
+        """Gives a node the op name `op`, but keeps its version; `is_custom` says whether `op` is a custom code."""
         self._check_own(node)
         model_op = node.model_op
         if model_op is None or (model_op.name, model_op.is_custom) == (op, is_custom):
@@ -286,7 +287,7 @@ class Graph(InferredGraph):
     def clean_up(self) -> int:
         """Removes ops without readers, except ops with side effects.
 
-        A custom op may have side effects, and is removed only if an edit has removed its last reader.
+        Because a custom op may have side effects, it is removed only if an edit has removed its last reader.
 
         Returns:
           Number of removed ops.
@@ -348,7 +349,7 @@ class Graph(InferredGraph):
             self.touch(node)
 
     def set_result(self, result: Node, tensor: Tensor) -> None:
-        """Makes another tensor the result of the model, in the subgraph's outputs and in signatures."""
+        """Replaces the tensor of a result by another tensor, in the subgraph's outputs and in signatures."""
         old = result.tensor
         assert old is not None
         if old is tensor:

@@ -182,7 +182,7 @@ class Node(NodeAttributes):
 
     @property
     def version(self) -> int:
-        """The version of the operator, as the schema counts versions; 1 for nodes that are not ops."""
+        """The version of the operator, which TFLite numbers from 1; always 1 for nodes that are not ops."""
         return 1 if self.model_op is None else self.model_op.code.version
 
     @version.setter
@@ -208,7 +208,7 @@ class Node(NodeAttributes):
             )
 
     def touch(self) -> None:
-        """Marks the node, so that its outputs are inferred again."""
+        """Marks the node, so that the types, shapes and values of its outputs are inferred again."""
         self.graph.touch(self)
 
     def in_port(self, index: int = 0) -> InPort:
@@ -331,7 +331,10 @@ class Node(NodeAttributes):
         self.touch()
 
     def in_node(self, index: int = 0) -> Node | DataNode:
-        """Returns the node that an input port reads; after the front phase, returns the tensor as a data node."""
+        """Returns the node that an input port reads.
+
+        After the front phase, returns a data node, which stands for the tensor that the port reads.
+        """
         source = self.in_port(index).get_source()
         if source is None:
             raise refused(f"input {index} of {self} is not connected")
@@ -342,7 +345,10 @@ class Node(NodeAttributes):
         return {i: self.in_node(i) for i, tensor in enumerate(self.input_tensors) if tensor}
 
     def out_node(self, index: int = 0) -> Node | DataNode:
-        """Returns the only reader of an output port; after the front phase, returns the tensor as a data node."""
+        """Returns the only reader of an output port.
+
+        After the front phase, returns a data node, which stands for the tensor of the port.
+        """
         port = self.out_port(index)
         if not self._is_front():
             return DataNode(port)
@@ -352,7 +358,10 @@ class Node(NodeAttributes):
         return destinations[0].node
 
     def out_nodes(self) -> dict[int, Node | DataNode]:
-        """Returns a dictionary with `out_node(i)` for each output port; in the front phase, only if it is read."""
+        """Returns a dictionary with `out_node(i)` for each output port.
+
+        In the front phase, the dictionary contains only output ports with readers.
+        """
         ports = [port for port in self.out_ports().values() if port.is_read or not self._is_front()]
         return {port.index: self.out_node(port.index) for port in ports}
 
@@ -450,7 +459,7 @@ class PortData:
         return self._port.node.graph.find_shape(self._port)
 
     def set_shape(self, shape: Sequence[int]) -> None:
-        """Sets the shape of an output, in the `infer` of its op; or of a model input, in a transformation.
+        """Sets the shape of an output within its op's `infer`, or the shape of a model input in a transformation.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the argument is not a shape, or the port belongs to a constant.
@@ -726,8 +735,8 @@ class Connection:
     def set_source(self, source: OutPort) -> None:
         """Connects all destinations to another output port.
 
-        If a destination is a result of the model, the tensor of the new source is renamed to the result's name,
-        unless the tensor already has a public name.
+        If a destination is a result of the model, the tensor of the new source is renamed to the result's name. A
+        tensor keeps its name if no op computes it, or if it is another result of the model too.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the port belongs to another graph, or a node would read itself.

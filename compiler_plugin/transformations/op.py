@@ -69,10 +69,11 @@ class Op:
       raw_options: Fields of the C struct in the op's options; None if the options are a FlexBuffer.
       layout: Layout of the op's tensors in a vendor's NCHW partition. With "image", tensors of rank 4 and 5,
         except constants, are images in NCHW. With "any", all tensors of rank 4 and 5 may be in NHWC, or all in
-        NCHW. With None, all tensors keep their order of dimensions in the file.
+        NCHW. With None, all tensors keep the order of dimensions that they have in the file.
       graph: Graph in which nodes are created.
       attrs: All attributes, including the attributes in `DEFINITION`.
-      keeps_type: Whether output 0 keeps its type in the model; if False, output 0 gets the type of input 0.
+      keeps_type: Whether output 0 keeps the type that it has in the model; if False, output 0 gets the type of
+        input 0.
     """
 
     op: ClassVar[str] = ""
@@ -125,7 +126,11 @@ class Op:
         return [field.name for field in self.raw_options or ()]
 
     def backend_attrs(self) -> Sequence[Record]:
-        """Returns the options to write to the file: a list of names or `Record` pairs."""
+        """Returns the options to write to the file.
+
+        Each item is the name of an option, or a pair: the name, and the attribute or function that gives the
+        option's value.
+        """
         return self.supported_attrs()
 
     def node_attributes(self) -> dict[str, Any]:
@@ -179,7 +184,7 @@ class Op:
 
     @classmethod
     def update_node_stat(cls, node: Node, attrs: Mapping[str, Any] | None = None) -> None:
-        """Turns a custom op of the model into an op of this class; `Op.update_node_stat` only sets attributes.
+        """Turns a custom op of the model into an op of this class; on `Op` itself, only sets the attributes.
 
         Args:
           node: Custom op in the model. The ports do not change. The bytes of the options do not change until an

@@ -83,7 +83,7 @@ class Const:
       value: Condition on the elements. If it is a number, all elements must equal the number, with a relative
         tolerance of 1e-6. If it is a list, tuple or array, the constant must have the same elements and the same
         shape. If it is a `range` or `Between`, it must contain all elements. A function takes the array and
-        returns whether the array matches. For quantized integers, only a function can match.
+        returns whether the array matches. A condition on quantized integers must be a function.
       shape: Shape of the constant, with None for a dimension of any size; or a function that takes the shape and
         returns whether it matches. If broadcasting of the constant could change the shape of the result, give the
         shape.

@@ -87,7 +87,7 @@ class SubgraphMatch:
         return len(self.outputs)
 
     def input_nodes(self, port: int) -> list[tuple[Node, int]]:
-        """Returns pairs of an op that reads an input of the sub-graph, and the number of the op's input port.
+        """Returns each op that reads an input of the sub-graph, as a pair with the number of its input port.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the sub-graph has no input with this number.
@@ -96,7 +96,7 @@ class SubgraphMatch:
         return [(reader.node, reader.index) for reader in self._readers[port]]
 
     def single_input_node(self, port: int) -> tuple[Node, int]:
-        """Returns the only op that reads an input of the sub-graph, and the number of the op's input port.
+        """Returns the only op that reads an input of the sub-graph, as a pair with the number of its input port.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the sub-graph has no input with this number, or several ops read the
@@ -108,7 +108,7 @@ class SubgraphMatch:
         return nodes[0]
 
     def output_node(self, port: int) -> tuple[Node, int]:
-        """Returns the op that computes an output of the sub-graph, and the number of the op's output port.
+        """Returns the op that computes an output of the sub-graph, as a pair with the number of its output port.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the sub-graph has no output with this number.

@@ -80,7 +80,7 @@ class ConfiguredReplacement(Transformation):
 
 
 class SubgraphReplacement(ConfiguredReplacement):
-    """Replaces the sub-graphs that the configuration describes by scope or by points."""
+    """Replaces sub-graphs that the configuration describes by a scope of names, or by start and end points."""
 
     match_kinds = (MatchKind.SCOPE, MatchKind.POINTS)
     _matched: frozenset[tuple[str, str]] = frozenset()
@@ -88,18 +88,18 @@ class SubgraphReplacement(ConfiguredReplacement):
     def replace_sub_graph(self, graph: Graph, match: SubgraphMatch) -> Replacement:
         """Returns the replacement of a sub-graph.
 
-        The default creates the `op` in the description: a user-defined op, a builtin operator of TFLite or any
-        custom op. The new op gets the custom attributes in the description, and the inputs and outputs of the
-        sub-graph.
+        The default implementation creates the op that the description names in `op`: a user-defined op, a builtin
+        operator of TFLite, or any custom op. The new op gets the custom attributes in the description, and the
+        inputs and outputs of the sub-graph.
 
         Args:
           graph: Graph to change.
           match: Sub-graph to replace.
 
         Returns:
-          A node with the same outputs as the match, in the same order; an output port, if there is only one
-          output; a list with a port or node for each output; or None, if the function has already reconnected the
-          readers or the sub-graph stays unchanged.
+          A node with the same outputs as the match, in the same order; or an output port, if the match has only
+          one output; or a list with a port or node for each output; or None, if the function has already
+          reconnected the readers, or if the sub-graph stays unchanged.
         """
         if not match.description.op:
             raise match.error(
@@ -108,7 +108,7 @@ class SubgraphReplacement(ConfiguredReplacement):
         return _create_op(graph, match)
 
     def nodes_to_remove(self, graph: Graph, match: SubgraphMatch) -> Sequence[Node | str]:
-        """Returns the ops to remove after a replacement if nothing reads them, or their ids; by default, all."""
+        """Returns the ops (or their ids) to remove after a replacement if nothing reads them; by default, all."""
         return match.nodes
 
     def find_and_replace_pattern(self, graph: Graph) -> int:
@@ -172,14 +172,14 @@ class GeneralReplacement(ConfiguredReplacement):
 
         Args:
           graph: Graph to change.
-          descriptions: The `custom_attributes` in one description.
+          descriptions: The `custom_attributes` of one description in the configuration file.
 
         Returns:
           The same as `find_and_replace_pattern`.
         """
 
     def find_and_replace_pattern(self, graph: Graph) -> int:
-        """Changes the graph once for each description."""
+        """Calls `transform_graph` once for each description in the configuration file."""
         count = 0
         for description in self.descriptions:
             edits = graph.edit_count

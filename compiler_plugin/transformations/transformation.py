@@ -32,8 +32,9 @@ _COMMAND_LINE = "the command line"
 class Transformation(ABC):
     """Base class of transformations.
 
-    The first sentence of a derived class's docstring describes the class in lists of transformations. A derived
-    class does not run if its name begins with `_`, or if it lacks a method and has subclasses in its file.
+    The first sentence of a derived class's docstring describes the class in lists of transformations. Two kinds of
+    derived classes do not run: a class whose name begins with `_`, and a base class that lacks a required method
+    and has subclasses in its file.
 
     Attributes:
       enabled: Whether the transformation runs by default; `--transformations=NAME` runs disabled transformations

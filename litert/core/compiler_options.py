@@ -183,24 +183,25 @@ class CompilerOptions:
 
     Attributes:
       custom_op_infos: Assets of custom ops, in the order of the flags; each op occurs once.
-      max_partitions: Largest number of partitions that the host makes; 0 means no limit.
+      max_partitions: Largest number of partitions to compile; if there are more, the smallest ones stay on the
+        CPU. 0 means no limit.
       check_kernels: Whether the plugin builds each kernel once at compile time, to find errors
         early.
       allow_native_assets: Whether machine code from the user's assets may run in this process.
       vendor_options: Values of the plugin's own options, as texts by name.
-      custom_layers: Files that describe custom layers for all models, and directories of such files. For an op,
-        an asset in `custom_op_infos` takes precedence over these files. These files take precedence over the files
-        of `environment_layers()`.
+      custom_layers: Files that describe custom layers, and directories of such files; each layer is for all models
+        that contain the layer's op. For an op, an asset in `custom_op_infos` takes precedence over these files.
+        These files take precedence over the files of `environment_layers()`.
       asset_root: Directory that must contain all files to which assets refer; with "", an asset may refer only to
         files in or below its own directory.
-      shape_bounds: Largest shapes of tensors whose shapes are known only at run time, by tensor name. Such a bound
-        is for an input, or for a tensor whose largest shape the compiler cannot compute.
+      shape_bounds: Largest shapes of tensors whose shapes are known only at run time, by tensor name. Give a
+        shape only for an input, or for a tensor whose largest shape the compiler cannot compute.
       dump: Selects the files that the plugin writes for people to read.
       partition_strategy: One of `PARTITION_STRATEGIES`.
       taps: Whether the byte code keeps the names of tensors inside NPU calls, for `invoke_tapped` of the dispatch
         table. Byte code with tensor names may be larger and slower, but computes the same results.
-      replace_ir: Files with edited IR of the vendor. The key of each file is the name of the function that the
-        plugin compiles from the file.
+      replace_ir: Files with the vendor's IR that the user has edited, by function name: the plugin compiles each
+        function from its file.
     """
 
     custom_op_infos: Sequence[CustomOpInfo] = option(

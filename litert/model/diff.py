@@ -34,7 +34,8 @@ def diff_models(before: Model, after: Model) -> ModelDiff:
     """Compares two models.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, if a table that was not read before is damaged.
+      LiteRtError: INVALID_FLATBUFFER, if a model's file has a damaged table (tables are read only when they are
+        needed).
     """
     pairs = _pair_subgraphs(before.subgraphs, after.subgraphs)
     data = DataComparison()

@@ -34,7 +34,8 @@ def dump(model: Model) -> str:
     """Returns a model as text; the text ends with a newline.
 
     Raises:
-      LiteRtError: INVALID_FLATBUFFER, if a table that was not read before is damaged.
+      LiteRtError: INVALID_FLATBUFFER, if the model's file has a damaged table (tables are read only when they are
+        needed).
     """
     attributes = [f"tfl.schema_version = {model.version}"]
     if model.description is not None:

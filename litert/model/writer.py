@@ -63,7 +63,7 @@ def write_model(
 
     Args:
       model: Model to write; the model does not change. The custom options of dispatch ops are computed for the
-        file, and not stored in the model.
+        file only; `model` does not get them.
       path: Path of the file; an old file at this path stays until the new file is complete.
       appended: Byte code modules to write in addition to the model's own modules.
       seal: Function that computes the file's seal, if the file gets a digest.
@@ -72,7 +72,8 @@ def write_model(
 
     Raises:
       LiteRtError: FILE_IO, if writing fails; INVALID_GRAPH_INVARIANT, if the graph is inconsistent;
-        INVALID_FLATBUFFER, if a table that was not read before is damaged.
+        INVALID_FLATBUFFER, if the file from which the model was read has a damaged table (tables are read only
+        when they are needed).
     """
     with collector_held():
         file = _lay_out_file(model, appended)
