@@ -46,7 +46,8 @@ typedef struct LiteRtCompilerContext {
 
   /* 120: These slots read tensors. A tensor that is not constant has weights with 0 bytes and a NULL address. If a slot
    * reads one kind of type or quantization, but the tensor has another kind, the slot returns InvalidIrType. Scales,
-   * zero points and weights belong to the host: read these data in place, and only during the call of the plugin. */
+   * zero points and weights belong to the host: read these data in place, and only until the plugin's function
+   * returns. */
   LiteRtStatus (*get_tensor_name)(LiteRtTensor tensor, const char** name);
   LiteRtStatus (*get_tensor_index)(LiteRtTensor tensor, uint32_t* tensor_index);
   LiteRtStatus (*get_tensor_type_id)(LiteRtTensor tensor, LiteRtTensorTypeId* type_id);
@@ -83,9 +84,10 @@ typedef struct LiteRtCompilerContext {
   /* 264: These slots select ops, and read the plugin's options. `push_op` selects an op for the NPU. Ops with the same
    * partition index that run one after the other become one partition, even if they are not connected; an op that is
    * not selected, or has another partition index, ends the partition. The options that the user gave for a vendor are
-   * stored under the vendor's identifier, in a format that the vendor defines. In this host, flags that begin with a
-   * manufacturer's name become a C string of TOML under that name in small letters: `--acme_tiles=4 --acme_mode=fast`
-   * become the lines `tiles = 4` and `mode = "fast"` of `acme`. */
+   * stored under the vendor's identifier, in a format that the vendor defines. In this host, the identifier is the
+   * manufacturer's name in small letters, and the options are a C string of TOML with the flags that begin with this
+   * name. For example, `--acme_tiles=4 --acme_mode=fast` become the lines `tiles = 4` and `mode = "fast"` under the
+   * identifier `acme`. */
   LiteRtStatus (*push_op)(LiteRtOpList op_list, LiteRtOp op, LiteRtParamIndex partition_index);
   LiteRtStatus (*get_opaque_options)(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
   LiteRtStatus (*find_opaque_options_data)(
@@ -216,7 +218,7 @@ typedef struct LiteRtCompilerContext {
       LiteRtModel model, uint8_t** buf, size_t* size, size_t* offset, bool destroy_model,
       char** signature_keys, size_t num_signatures, LiteRtModelSerializationOptions options);
 
-  /* 1048: These slots exist since version 1.1. They change a graph, and are for transformations. */
+  /* 1048: These slots have existed since version 1.1 of the table. They change a graph, and are for transformations. */
   LiteRtStatus (*build_tensor)(
       LiteRtBuilder builder, LiteRtTensorTypeId tensor_type_id,
       LiteRtRankedTensorType ranked_tensor_type, LiteRtUnrankedTensorType unranked_tensor_type,
@@ -238,11 +240,11 @@ typedef struct LiteRtCompilerContext {
       LiteRtBuilder builder, LiteRtOp op, bool* adj_x, bool* adj_y,
       bool* asymmetric_quantize_input);
 
-  /* 1096: This slot is the last slot of version 1.1. */
+  /* 1096: This slot is the last slot in version 1.1 of the table. */
   LiteRtStatus (*get_block_wise_quantization)(
       LiteRtTensor tensor, LiteRtQuantizationBlockWise* block_wise_quantization);
 
-  /* 1104: These slots exist since version 1.3. */
+  /* 1104: These slots have existed since version 1.3 of the table. */
   LiteRtStatus (*build_shlo_composite_op_option)(
       LiteRtBuilder builder, LiteRtOp op, const char* name, int32_t* decomposition_subgraph_index,
       int32_t* version, const uint8_t* attributes, size_t attributes_size);

@@ -56,8 +56,8 @@ LITERT_CAPI_EXPORT const char* LiteRtGetCompilerPluginSocManufacturer(void);
  * [create.no_options] `env` and `options` may be NULL, if the user gave no options.
  * [create.context] The compiler context belongs to the host and lives as long as the process. The plugin calls only
  * slots that the host's table has; the macro LITERT_HAS checks this.
- * [create.slot_failure] Recommended: if a slot of the compiler context returns a failure, `partition` or `compile`
- * fails or leaves the op on the CPU, but the plugin does not crash.
+ * [create.slot_failure] Recommended: if a slot of the compiler context returns a failure, the plugin does not crash:
+ * the call of `partition` or `compile` fails, or the op stays on the CPU.
  * [create.failure] After a failure of LiteRtCreateCompilerPlugin, there is no plugin to destroy, and the out argument
  * is unchanged or NULL. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCreateCompilerPlugin(
@@ -89,7 +89,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetNumCompilerPluginSupportedSocModels(
  *
  * [soc_models.names] The name of a SoC model is a text of 1 to 123 bytes. It differs from the names of the other SoC
  * models, and stays valid as long as the plugin.
- * [soc_models.each] `partition` and `compile` accept each SoC model, but may take fewer ops for some of them.
+ * [soc_models.each] `partition` and `compile` accept each SoC model, but may take fewer ops for one model than for
+ * another.
  * [soc_models.index] An index beyond the last SoC model is refused with InvalidArgument, IndexOOB or Unsupported. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginSupportedSocModel(
     LiteRtCompilerPlugin compiler_plugin, LiteRtParamIndex soc_model_idx, const char** soc_model_name);
@@ -126,8 +127,9 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginRegisterAllTransformations(
 /* Selects the ops that the NPU takes from a subgraph, by calling `push_op` of the compiler context for each of these
  * ops.
  *
- * [partition.ops] Each op that the plugin pushes belongs to the given subgraph, and is pushed only once. Ops with the
- * same partition index that run one after the other become a partition, so that no cycle runs through the CPU.
+ * [partition.ops] Each op that the plugin pushes belongs to the given subgraph, and is pushed only once. A partition
+ * consists of ops that have the same partition index and run one after the other. A partition and the ops on the CPU
+ * therefore never wait for each other in a cycle.
  * [partition.reads_only] LiteRtCompilerPluginPartition does not change the subgraph.
  * [partition.soc_model] If `soc_model` is NULL, the plugin chooses a SoC model.
  * [partition.repeatable] The host calls LiteRtCompilerPluginPartition for each subgraph, and again after a change of
@@ -148,10 +150,11 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginGetRefusal(
 
 /* Compiles a model in which each subgraph is a partition.
  *
- * [compile.subgraphs] An NPU call has the inputs and outputs of its subgraph, in the subgraph's order.
+ * [compile.subgraphs] Each subgraph becomes an NPU call, which has the inputs and outputs of the subgraph, in the
+ * subgraph's order.
  * [compile.ok] The plugin compiles all partitions that the host made from the ops that the plugin took.
  * [compile.shared_weights] Recommended: if several subgraphs share weights, the byte code contains these weights only
- * once. For shared weights, `get_weights_buffer_id` returns equal numbers.
+ * once. If two tensors share weights, `get_weights_buffer_id` returns the same number for both.
  * [compile.soc_model] If `soc_model` is NULL, the plugin chooses a SoC model.
  * [compile.repeatable] The host may call LiteRtCompilerPluginCompile again, even before it destroys the first result.
  * [compile.failure] After a failure of LiteRtCompilerPluginCompile, the out argument is unchanged or NULL, and the
@@ -168,7 +171,7 @@ LITERT_CAPI_EXPORT void LiteRtDestroyCompiledResult(LiteRtCompiledResult result)
 
 /* Returns the number of byte code modules in a compile result.
  *
- * [result.modules] A result with calls has at least one byte code module.
+ * [result.modules] A compile result with NPU calls has at least one byte code module.
  * [result.nothing] If `partition` selected no ops, stock LiteRT's `apply_plugin_main` passes a NULL result. In this
  * case, return Ok and 0 modules; otherwise the tool fails. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompiledResultNumByteCodeModules(
@@ -184,8 +187,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompiledResultByteCode(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex byte_code_idx, const void** byte_code,
     size_t* byte_code_size);
 
-/* Optional: returns an executable in memory, for compilation at load time without a file; the status Unsupported means
- * that the plugin makes no such executables. */
+/* Optional: returns an executable in memory. Hosts can call this function when they compile a model at load time and
+ * write no file. The status Unsupported means that the plugin makes no executables in memory. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompiledResultHandle(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex byte_code_idx, LiteRtJitExecutable* handle);
 
@@ -198,8 +201,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetNumCompiledResultCalls(
 /* Returns the function name and the byte code module of an NPU call.
  *
  * [result.call_info] The name of the call's function has at least one byte, and belongs to the compile result until the
- * result is destroyed; the size of the name does not include a terminator. The index of the byte code module is valid.
- * NPU calls of one module have different function names. */
+ * result is destroyed; the size of the name does not include a terminator. The returned index of a byte code module is
+ * less than the number of modules. NPU calls of one module have different function names. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompiledResultCallInfo(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex call_idx, const void** call_info,
     size_t* call_info_size, LiteRtParamIndex* byte_code_idx);

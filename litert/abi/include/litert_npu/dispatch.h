@@ -121,9 +121,9 @@ typedef struct LiteRtDispatchInterface {
    *
    * [buffers.handles] Registered buffers have different handles. Any number is a valid handle, including 0.
    * [buffers.again] After a buffer was unregistered, the host may register it again.
-   * [buffers.size] If a buffer is smaller than its tensor or than the required size, registering or attaching the
-   * buffer fails, or the run fails. The library never reads or writes beyond the end of a buffer. For memory that the
-   * vendor allocated, only the vendor can check accesses beyond the end. */
+   * [buffers.size] If a buffer is smaller than its tensor, or smaller than the required size, one of these steps fails:
+   * registering, attaching, or the run. The library never reads or writes beyond the end of a buffer. For memory that
+   * the vendor allocated, only the vendor can check accesses beyond the end. */
   LiteRtStatus (*register_tensor_buffer)(
       LiteRtDispatchDeviceContext device_context, LiteRtTensorBuffer tensor_buffer,
       LiteRtTensorBufferHandle* handle);
@@ -155,7 +155,7 @@ typedef struct LiteRtDispatchInterface {
   LiteRtStatus (*invocation_context_destroy)(LiteRtDispatchInvocationContext invocation_context);
   /* Optional: sets the scheduling information of the next run, such as its priority.
    *
-   * [scheduling.any] `invocation_context_set_scheduling_info` accepts any mask, including 0. */
+   * [scheduling.any] `invocation_context_set_scheduling_info` accepts any value of `fields_mask`, including 0. */
   LiteRtStatus (*invocation_context_set_scheduling_info)(
       LiteRtDispatchInvocationContext invocation_context, const LiteRtSchedulingInfo* scheduling_info);
   /* Attaches a buffer to an input, for all later runs.
@@ -171,8 +171,8 @@ typedef struct LiteRtDispatchInterface {
       LiteRtTensorBufferHandle handle);
   /* Detaches a buffer from an input.
    *
-   * [detach.stale] If a handle was never attached or is no longer attached, detaching it changes nothing, even if
-   * another buffer is attached now. */
+   * [detach.stale] If a handle was never attached, or is no longer attached, detaching it changes nothing; a buffer
+   * that is attached under another handle stays attached. */
   LiteRtStatus (*detach_input)(
       LiteRtDispatchInvocationContext invocation_context, int input_index, LiteRtTensorBufferHandle handle);
   /* Detaches a buffer from an output, under the same rules as for inputs. */
@@ -183,17 +183,18 @@ typedef struct LiteRtDispatchInterface {
    *
    * [invoke.written] When `invoke` returns Ok, it has written all outputs.
    * [invoke.values] The values of the outputs are as close to the values of LiteRT's CPU kernels as the NPU's
-   * arithmetic allows. Floats differ by at most a hundredth (`--tolerance`) of the magnitudes that an op sums, or of
-   * the largest output. Integers of 8 and 16 bits differ by at most one step for each op. All other values are equal to
-   * LiteRT's values.
-   * [values.input_order] The inputs of a call are in the order of its subgraph's inputs; an op may read its inputs in
-   * another order.
+   * arithmetic allows. The error of a float is at most one hundredth of the sum of the magnitudes that the op adds up;
+   * if this sum is not known, it is at most one hundredth of the largest output. The flag `--tolerance` changes this
+   * limit. Integers of 8 and 16 bits differ by at most one step for each op. All other values are equal to LiteRT's
+   * values.
+   * [values.input_order] The inputs of a call are in the order of its subgraph's inputs; an op of the subgraph may read
+   * them in another order.
    * [values.padding] SAME padding is the same as in TensorFlow: if the number of added rows or columns is odd, the
    * larger half is after the image. A convolution pads with the input's zero point; a pool ignores the padding.
    * [values.strides] `stride_h` is the stride between rows, and `stride_w` is the stride between columns.
    * [values.dilation] `dilation_h_factor` is the dilation of rows, and `dilation_w_factor` is the dilation of columns.
-   * [values.bias] An op adds its bias to the sum. The scale of a quantized bias is the scale of the input times the
-   * scale of the weights of the same channel.
+   * [values.bias] An op adds its bias to the sum of its products. The scale of a quantized bias is the scale of the
+   * input times the scale of the weights of the same channel.
    * [values.per_channel] If weights have a scale for each output channel, an op computes each channel with the scale of
    * this channel.
    * [values.accumulation] An op sums products of 8-bit values in 32 bits, and saturates only the final result.
@@ -342,8 +343,9 @@ typedef struct LiteRtDispatchApi {
 /* The table LiteRtDispatchApi with one more slot, `register_asset`, as in LiteRT's guide for custom op assets. The host
  * writes the size of its table in bytes into `struct_size`, and fills all other bytes with zeros: this host writes 64,
  * and release 2.3.0 of LiteRT writes 56. A library that fills the slot `register_asset` leaves 64 in `struct_size`. If
- * the host's table has only 56 bytes, the library must not write more bytes; litert_npu/support/guide_dispatch.h shows
- * how. A library whose table has 56 bytes leaves the slot `register_asset` NULL. */
+ * the host's table has only 56 bytes, the library must write only these 56 bytes; litert_npu/support/guide_dispatch.h
+ * shows how. A library that fills only the 56 bytes of LiteRtDispatchApi does not write the slot `register_asset`, so
+ * the slot stays NULL. */
 typedef struct LiteRtDispatchApiWithAssets {
   LiteRtAbiHeader abi_header;
   LiteRtApiVersion version;
@@ -379,8 +381,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api);
  * companion file. This host calls LiteRtDispatchRegisterAsset after `device_context_create`, with companion files
  * first. Release 2.3.0 of LiteRT never calls LiteRtDispatchRegisterAsset.
  *
- * [register_asset.lifetime] The asset's bytes are mapped, and valid as long as the device context, so store the
- * LiteRtMemBuffer, and do not copy the bytes. The asset's name is valid only during the call.
+ * [register_asset.lifetime] The asset's bytes are mapped, and valid as long as the device context. The library can
+ * therefore store the LiteRtMemBuffer in place of a copy of the bytes. The asset's name is valid only during the call.
  * [register_asset.bytes] The asset's bytes are at base_addr + offset. fd may be -1, and the offset and the address need
  * not be aligned, so copy data that must be aligned.
  * [register_asset.unknown] The library accepts an asset that no op needs.

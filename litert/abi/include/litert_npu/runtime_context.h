@@ -15,7 +15,7 @@ typedef struct LiteRtRuntimeContext {
 
   /* 8: This slot makes the memory requirements of an input or output. The host receives the requirements object, and
    * destroys it. The object contains one or more types of memory, and the best type is the first. If `num_strides` is
-   * 0, the elements are contiguous in row order. The host aligns its memory to 64 bytes. */
+   * 0, the elements are contiguous, in row-major order. The host aligns the memory that it allocates to 64 bytes. */
   LiteRtStatus (*create_tensor_buffer_requirements)(
       int num_supported_tensor_buffer_types,
       const LiteRtTensorBufferType* supported_tensor_buffer_types, size_t buffer_size,
@@ -42,10 +42,10 @@ typedef struct LiteRtRuntimeContext {
       LiteRtExternalLiteRtBufferContext context, bool* is_async_execution_mode);
   void (*external_litert_buffer_context_destroy)(LiteRtExternalLiteRtBufferContext context);
 
-  /* 80: The options that the user gave for a vendor are stored under the vendor's identifier, in a format that only the
-   * vendor can read; if there are no such options, the status is NotFound. In this host, dispatch options such as
-   * `--dispatch_option tiles=4` become a C string of TOML, with one option per line, under the name of the library in
-   * small letters: `acme` for libLiteRtDispatch_Acme.so. */
+  /* 80: The options that the user gave for a vendor are stored under the vendor's identifier, in a format that the
+   * vendor defines; if there are no such options, the status is NotFound. In this host, the identifier is the vendor's
+   * name from the library's file name, in small letters: `acme` for libLiteRtDispatch_Acme.so. Dispatch options such as
+   * `--dispatch_option tiles=4` become a C string of TOML with one option on each line. */
   LiteRtStatus (*get_opaque_options)(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
   LiteRtStatus (*find_opaque_options_data)(
       LiteRtOpaqueOptions options, const char* payload_identifier, void** payload_data);
@@ -69,11 +69,11 @@ typedef struct LiteRtRuntimeContext {
   LiteRtStatus (*unwrap_delegate)(LiteRtDelegateWrapper wrapper, TfLiteOpaqueDelegate** delegate);
 
   /* 160: These slots handle tensor buffers. The size of a buffer is the size of its memory; the packed size is the size
-   * of its elements. `lock_tensor_buffer` waits for the buffer's event, and returns the address of the memory. Unlock a
-   * buffer before you lock it again: stock LiteRT's runtime refuses a second lock. A slot for one kind of memory
-   * refuses buffers with other kinds of memory: `get_tensor_buffer_host_memory` is for host memory, and needs no lock
-   * of the buffer; `get_tensor_buffer_custom_tensor_buffer_handle` returns the `memory_handle` that the vendor's own
-   * handlers made. */
+   * of the tensor's elements without padding. `lock_tensor_buffer` waits for the buffer's event, and returns the
+   * address of the memory. Unlock a buffer before you lock it again: stock LiteRT's runtime refuses a second lock. A
+   * slot for one kind of memory refuses buffers with other kinds of memory. `get_tensor_buffer_host_memory` is for host
+   * memory, and works without a lock of the buffer. `get_tensor_buffer_custom_tensor_buffer_handle` returns the
+   * `memory_handle` that the vendor's own handlers made. */
   LiteRtStatus (*create_tensor_buffer_from_host_memory)(
       const LiteRtRankedTensorType* tensor_type, void* host_buffer_addr, size_t host_buffer_size,
       LiteRtHostMemoryDeallocator deallocator, LiteRtTensorBuffer* buffer);
@@ -127,11 +127,11 @@ typedef struct LiteRtRuntimeContext {
   /* 392: This slot returns the options of a run. The options belong to the host, and are valid during the run. */
   LiteRtStatus (*external_litert_buffer_context_get_run_options)(
       LiteRtExternalLiteRtBufferContext context, LiteRtOptions* run_options);
-  /* 400: This slot exists since version 1.1. */
+  /* 400: This slot has existed since version 1.1 of the table. */
   LiteRtStatus (*get_options_hardware_accelerators)(
       LiteRtOptions options, LiteRtHwAcceleratorSet* hardware_accelerators);
 
-  /* 408: This slot exists since version 1.2. */
+  /* 408: This slot has existed since version 1.2 of the table. */
   LiteRtStatus (*append_metric)(LiteRtMetrics metrics, const LiteRtMetric* metric);
 } LiteRtRuntimeContext;
 
