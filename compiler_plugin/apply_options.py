@@ -40,11 +40,12 @@ class ApplyOptions:
       require_npu: Names of ops that must run on the NPU; the name `all` stands for every op.
       compiler: Options for the vendor's plugin.
       transform: Transformations that change the model before the plugin gets it; None means no transformations.
-      hosting: Options that determine the process in which plugins run, and their time and memory limits.
+      hosting: Options that determine the process in which plugins run, and the time and memory limits of the
+        plugins.
       require_runnable: Whether compiling fails if the model has an op that neither the NPU nor stock LiteRT's CPU
-        can run.
-      digest_weights: Whether a digest of the whole file and a seal are stored even if the compiled file is larger
-        than 64 MiB.
+        kernels can run.
+      digest_weights: Whether the compiled file gets a digest of its whole content, and a seal made with the user's
+        key, even if it is larger than 64 MiB.
     """
 
     soc_manufacturer: str = option(

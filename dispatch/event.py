@@ -17,7 +17,8 @@ class Event:
     If a vendor's driver has its own events, the vendor derives a class that overrides `wait` and `is_signaled`.
 
     Attributes:
-      run: The vendor's function that signals the event. The host sets this attribute for error messages.
+      run: The call of the vendor's function that signals the event. The host sets this attribute, and uses it in
+        error messages.
     """
 
     run: VendorCall | None = None
@@ -37,14 +38,15 @@ class Event:
             self._done.set()
 
     def is_signaled(self) -> bool:
-        """Returns whether the event is signaled or failed, so that `wait` does not block."""
+        """Returns whether the event is signaled or failed; `wait` then does not block."""
         return self._done.is_set()
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Waits until the event is signaled; without a timeout, waits forever.
 
         Raises:
-          LiteRtError: TIMEOUT_EXPIRED, or the error with which the event failed.
+          LiteRtError: TIMEOUT_EXPIRED, if the event is not signaled within `timeout_s`; or the error with which
+            the event failed.
         """
         if not self._done.wait(timeout_s):
             raise LiteRtError(

@@ -88,7 +88,7 @@ class CompiledModel:
           hardware_accel: Hardware that may run the model; the CPU by default.
           environment: Environment that gives the folders of compiler plugins and dispatch tables, and the cache
             folder for models that are compiled when they are loaded.
-          options: Options of the model, which replace `hardware_accel`.
+          options: Options for loading and running the model, given instead of `hardware_accel`.
 
         Raises:
           ValueError: If both `hardware_accel` and `options` are given, or the environment is closed.
@@ -169,7 +169,7 @@ class CompiledModel:
             loaded.close()
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
-        """Returns the names of the `inputs` and `outputs` of each signature, by signature key."""
+        """Returns a mapping from each signature's key to the names of the signature's `inputs` and `outputs`."""
         return {s.key: _names(s) for s in self._model.signatures}
 
     def get_signature_by_index(self, index: int) -> dict[str, Any]:
@@ -191,7 +191,7 @@ class CompiledModel:
         return keys.index(key) if key in keys else -1
 
     def get_input_tensor_details(self, signature_key: str) -> dict[str, dict[str, Any]]:
-        """Returns the current `name`, `index`, `dtype` and `shape` of each input, by input name.
+        """Returns a mapping from each input's name to the input's current `name`, `index`, `dtype` and `shape`.
 
         Raises:
           LiteRtError: NOT_FOUND, if no signature has this key.
@@ -200,7 +200,7 @@ class CompiledModel:
         return self._details(signature, signature.inputs)
 
     def get_output_tensor_details(self, signature_key: str) -> dict[str, dict[str, Any]]:
-        """Returns the current `name`, `index`, `dtype` and `shape` of each output, by output name.
+        """Returns a mapping from each output's name to the output's current `name`, `index`, `dtype` and `shape`.
 
         A dimension whose size is known only at run time is -1 until the first run after a resize. From then on,
         the size is that of the last run.
@@ -380,12 +380,12 @@ class CompiledModel:
         """Runs a signature on arrays, and copies all inputs and outputs. To avoid the copies, call `run_by_index`.
 
         Args:
-          inputs: Input arrays by name, with the model's element types; or values that NumPy converts to arrays.
-            The shapes of arrays may differ from the model's shapes only in dynamic dimensions.
+          inputs: Mapping from input names to arrays of the model's element types, or to values that NumPy converts
+            to arrays. The shapes of arrays may differ from the model's shapes only in dynamic dimensions.
           signature: Key of the signature; the first signature by default.
 
         Returns:
-          Output arrays by name, newly allocated; the caller owns them.
+          A mapping from output names to newly allocated arrays, which the caller owns.
 
         Raises:
           LiteRtError: NOT_FOUND, if the signature or an input name is unknown; MISSING_INPUT_TENSOR, if an input
@@ -419,7 +419,7 @@ class CompiledModel:
         too.
 
         Returns:
-          An event that is signalled at the end of the whole run. Each output buffer has its own event, too.
+          An event that is signaled at the end of the whole run. Each output buffer has its own event, too.
 
         Raises:
           ValueError: If a buffer is destroyed.

@@ -45,7 +45,8 @@ class Environment:
             if it does not exist.
 
         Raises:
-          ValueError: If a path is given twice.
+          ValueError: If a path is given although `options` is an `EnvironmentOptions`, or if the runtime path is
+            given twice.
         """
         if isinstance(options, str):
             if runtime_path is not None:

@@ -68,9 +68,9 @@ class Options:
 
     Attributes:
       hardware_accelerators: Kinds of hardware that may run the model.
-      cpu_options, gpu_options, qualcomm_options, intel_openvino_options: Option groups for the CPU, the GPU and
-        vendors of stock LiteRT; a group is created when it is first accessed.
-      dispatch_options: Options for the vendor's dispatch table, by name.
+      cpu_options, gpu_options, qualcomm_options, intel_openvino_options: Option groups for the CPU, the GPU, and
+        two vendors that stock LiteRT supports; a group is created when it is first accessed.
+      dispatch_options: Mapping from option names to values, for the vendor's dispatch table.
       verify: Whether loading compares a compiled file of any size with the digest stored in the file. If a file
         has no digest of the whole file, its assets and byte code are compared with their own digests instead. By
         default, loading checks digests only for data of 16 MiB or less. With `verify`, a child process first opens
@@ -87,8 +87,9 @@ class Options:
         `custom_op_infos` take precedence over these layers.
       asset_root: Folder that must contain all files to which assets refer; "" means that each asset's own folder
         must contain them.
-      shape_bounds: Largest shape of each tensor with a dynamic shape, by tensor name. Each input with a dynamic
-        shape needs an entry, and so does each other tensor whose largest shape the compiler cannot derive.
+      shape_bounds: Mapping from tensor names to the largest shapes of tensors with dynamic shapes. Each input with
+        a dynamic shape needs an entry, and so does each other tensor whose largest shape the compiler cannot
+        derive.
       check_kernels: Whether the compiler builds each kernel once, so that errors in kernels appear at compile
         time.
       dump_kernels: Folder to which the source code of each custom layer's kernel is written before the kernel is
@@ -102,8 +103,8 @@ class Options:
       build_timeout_s: Time limit in seconds for each call of a vendor function that opens, loads or builds
         something, and for the first run of each NPU call.
       call_timeout_s: Time limit in seconds for each run of an NPU call after the first.
-      device_memory_bytes: Maximum size, in bytes, of the data in the memory of the driver's process. The same
-        limit applies separately to tensors. 0 means half of the machine's memory.
+      device_memory_bytes: Memory limit in bytes, which applies separately to the data of the driver's process and
+        to its tensors. 0 means half of the machine's memory.
       sandbox: Whether the driver's process runs in a sandbox, where it can read only the driver's files:
         `require`; `try`, which uses a sandbox if the system has one; or `off`. "" means the value of the
         environment variable LITERT_NPU_SANDBOX, or `try` if the variable is not set.
@@ -180,7 +181,7 @@ class Options:
         return Limits(*limits, sandbox)
 
     def stock_compiler_flags(self) -> dict[str, dict[str, str]]:
-        """Returns the fields that are set in stock LiteRT's option groups: by group, as `apply_plugin` flags."""
+        """Returns, for each of stock LiteRT's option groups, the fields that are set, as `apply_plugin` flags."""
         groups = self._stock_groups()
         return {group: _group_flags(group, options) for group, options in groups.items()}
 

@@ -51,9 +51,9 @@ class TensorBuffer:
     def create_from_host_memory(cls, data_array: np.ndarray[Any, Any]) -> TensorBuffer:
         """Creates a buffer that shares the memory of an array.
 
-        A run uses the array's memory without a copy if its alignment suffices for the kernels (16 bytes for the
-        CPU, commonly 64 for an NPU) and the memory does not end at the end of a page. Otherwise, each run copies
-        the array's data.
+        A run uses the array's memory without a copy if two conditions hold: the memory's alignment suffices for
+        the kernels (16 bytes for the CPU, commonly 64 for an NPU), and the memory does not end at the end of a
+        page. Otherwise, each run copies the array's data.
 
         Args:
           data_array: The array to share, which must be C-contiguous. The buffer keeps the array alive.
@@ -126,7 +126,7 @@ class TensorBuffer:
         """Returns an array that shares the buffer's memory and keeps the memory alive.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if NumPy has no such element type; otherwise the errors of `read`.
+          LiteRtError: UNSUPPORTED, if NumPy has no type for the buffer's elements; otherwise the errors of `read`.
         """
         buffer = self._open("array")
         array = buffer.array()
@@ -171,7 +171,7 @@ class TensorBuffer:
     def destroy(self) -> None:
         """Releases the memory.
 
-        The model that last used the memory keeps the memory alive until a run with another buffer.
+        The model that last used the memory keeps the memory alive until the model runs with another buffer.
         """
         with suppress(LiteRtError):  # the result of the run is lost anyway
             self._wait()
@@ -202,7 +202,7 @@ class TensorBuffer:
         return self._not_destroyed()
 
     def lend_unfinished(self) -> tuple[HostBuffer, Event | None]:
-        """Returns the memory, and the event that must be signalled before the memory is read.
+        """Returns the memory, and the event that must be signaled before the memory is read.
 
         Raises:
           ValueError: If the buffer is destroyed, as in stock LiteRT.

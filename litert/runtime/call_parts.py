@@ -35,7 +35,7 @@ def call_parts(run: OpRun, function: str, spans: Sequence[Span]) -> Iterator[Cal
 
     Args:
       run: Time range of the call's op, as measured in the interpreter.
-      function: Name of the function in the byte code that the call runs.
+      function: Name of the byte code's function that the call runs.
       spans: Spans of the model's run, ordered by start.
 
     Returns:

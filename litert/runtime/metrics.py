@@ -23,7 +23,7 @@ class CallMetrics:
     """Measurements of one NPU call during a collection.
 
     Attributes:
-      name: Name of the function in the byte code that the call runs.
+      name: Name of the byte code's function that the call runs.
       times_s: Time of each run of the call, in seconds, as measured by the host. If the call is part of a loop, it
         may run more often than the model.
       vendor: The vendor's own measurements; empty if the vendor has none.
@@ -113,10 +113,11 @@ class OpMetrics:
     Attributes:
       kind: CALL for an NPU call, CPU_OP for other ops; TASK, TRANSFER, WAIT, HOST or INVOKE
         for a part of a call.
-      name: Name of the function of an NPU call, name of a part of the call, or name of the ops or the delegate.
-      ops: Ops of the row: several if a delegate runs them together; empty for a part of an NPU call.
-      parent: Index of the row that contains this row; -1 if no row contains it. The containing row is a control
-        flow op, the ops of a delegate, or an NPU call.
+      name: Name of what was measured: the function that an NPU call runs, a part of the call, the ops, or the
+        delegate.
+      ops: Ops that the entry describes: several if a delegate runs them together; empty for a part of an NPU call.
+      parent: Index in `RunMetrics.ops` of the entry that contains this entry: a control flow op, the ops of a
+        delegate, or an NPU call. -1 if no entry contains it.
       count: Number of times that the op ran, in all runs of the model.
       times: Time per run of the model; if the op ran several times in a run of the model, these times are added.
       operators: XNNPACK's names for the operators that ran.
@@ -138,7 +139,8 @@ class RunMetrics:
     Attributes:
       run_times_s: Time of each successful run that the caller waited for, in seconds.
       calls: Measurements of each NPU call, in the order of the calls in the file.
-      ops: The ops that ran, if the level of detail is 2 or more; each row comes after the row that contains it.
+      ops: The ops that ran, if the level of detail is 2 or more; each entry comes after the entry that contains
+        it.
       problems: Sentences that say which measurements are missing, and why.
     """
 

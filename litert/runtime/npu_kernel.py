@@ -58,7 +58,7 @@ class NpuKernel:
         """Opens the call for the shapes in the file.
 
         Args:
-          name: Name of the function in the byte code that the call runs.
+          name: Name of the byte code's function that the call runs.
           subgraph: Subgraph that contains the call.
           op_index: Index of the dispatch op in the subgraph.
           inputs: Input tensors, in the vendor's order.

@@ -148,7 +148,7 @@ class OwnMemory(Table):
 
 
 class _Later(AsyncInterface[HostInvocationContext]):
-    """Runs in a thread; the event is signalled by the thread that the function says."""
+    """Runs in a thread; the event is signaled by the thread that the function says."""
 
     def __init__(self, table: Table, *, is_early: bool) -> None:
         self._table = table

@@ -20,9 +20,9 @@ EXAMPLES = ROOT / "examples"
 FAULTS = {
     "NONE": ("", ""),
     "IGNORED_INPUT_EVENT": ("async.input_event", "a run reads an input before the input's event"),
-    "NO_EVENT": ("async.events", "the event of output 0 was not signalled within 10 s"),
-    "LOST_EVENT": ("async.events", "the event of output 0 was not signalled within 10 s"),
-    "EARLY_EVENT": ("async.events", "the outputs are wrong after the events were signalled"),
+    "NO_EVENT": ("async.events", "the event of output 0 was not signaled within 10 s"),
+    "LOST_EVENT": ("async.events", "the event of output 0 was not signaled within 10 s"),
+    "EARLY_EVENT": ("async.events", "the outputs are wrong after the events were signaled"),
     "FAILING_RUN": ("async.events", "invoke_async returns RUNTIME_FAILURE"),
     "MISSING_BUFFER": ("async.missing", "invoke_async returns OK although input 0 is detached"),
     "LEAK": ("invoke.memory", "memory grows by 10"),

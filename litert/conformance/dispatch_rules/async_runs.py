@@ -44,7 +44,7 @@ def run_async(subject: DispatchSubject, call: CheckedCall) -> list[bytes]:
         except LiteRtError as error:
             if error.status is not Status.TIMEOUT_EXPIRED:
                 raise
-            what = f"the event of output {index} was not signalled within {subject.wait_s:g} s"
+            what = f"the event of output {index} was not signaled within {subject.wait_s:g} s"
             raise BrokenRuleError(what) from error
     for address in set(map(address_of, made)):
         handles.drop(address)
@@ -65,7 +65,7 @@ def _events(subject: DispatchSubject) -> None:
             for buffer in call.outputs:
                 buffer.write(b"\x55" * buffer.size)
             if run_async(subject, call) != expected:
-                raise _broken_at_last("the outputs are wrong after the events were signalled")
+                raise _broken_at_last("the outputs are wrong after the events were signaled")
 
 
 def _input_event(subject: DispatchSubject, step: int) -> None:
@@ -81,7 +81,7 @@ def _input_event(subject: DispatchSubject, step: int) -> None:
         with _late(call, data, step):
             found = run_async(subject, call)
         if found != expected:
-            raise BrokenRuleError("a run reads an input before the input's event is signalled")
+            raise BrokenRuleError("a run reads an input before the input's event is signaled")
         call.write(other)
         if run_async(subject, call) == expected:
             raise BrokenRuleError("a run does not read inputs whose event was detached")
