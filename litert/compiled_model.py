@@ -414,9 +414,9 @@ class CompiledModel:
     ) -> Event:
         """Starts a run without waiting for its end.
 
-        If the whole model consists of NPU calls, the vendor's driver does the run; otherwise a worker thread does.
-        Reading or writing an output buffer waits for the end of the run; another run on the same buffer waits,
-        too.
+        If the whole model consists of NPU calls, the vendor's driver performs the run; otherwise a worker thread
+        does. Reading or writing an output buffer waits for the end of the run; another run on the same buffer
+        waits, too.
 
         Returns:
           An event that is signaled at the end of the whole run. Each output buffer has its own event, too.
@@ -452,7 +452,7 @@ class CompiledModel:
         return event
 
     def start_metrics_collection(self, detail_level: int = 1, warm_up: int = 0) -> None:
-        """Starts to measure runs and NPU calls, but not asynchronous runs that the vendor's driver does.
+        """Starts to measure runs and NPU calls, except for asynchronous runs that the vendor's driver performs.
 
         Args:
           detail_level: Level of detail of all measurements, including the vendor's own measurements. A higher

@@ -13,7 +13,7 @@ class CpuOptions:
 
     Attributes:
       num_threads: Number of CPU threads that one run uses; 0 means one thread.
-      kernel_mode: Kind of kernels; None for DELEGATE.
+      kernel_mode: Kind of kernels that the CPU runs; None means DELEGATE.
       enable_ynnpack: Ignored, because stock LiteRT's interpreter has no YNNPACK and uses XNNPACK.
       xnnpack_flags: Ignored with a warning, because XNNPACK runs with stock LiteRT's flags.
       xnnpack_weight_cache_path: Ignored with a warning, because XNNPACK runs without a weight cache.
