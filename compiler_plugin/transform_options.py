@@ -155,7 +155,8 @@ class TransformOptions:
 class Phase(str, Enum):
     """A phase of transformations; the value is the name of the phase's subfolder in an extension folder.
 
-    The phases run in this order. In `FRONT`, only the shapes of inputs and constants are known. After `FRONT`,
+    The phases run in the order `FRONT`, `MIDDLE`, `BACK`. In `FRONT`, only the shapes of
+    inputs and constants are known. After `FRONT`,
     shapes are inferred; in `MIDDLE`, all shapes that the model determines are known. If the layout is changed,
     `BACK` runs after this change.
     """

@@ -60,7 +60,10 @@ class NodeType(IntEnum):
 
 
 class GraphInterface(ABC, Generic[DeviceContext, Graph]):
-    """Functions for graphs, which run several executables as one NPU call; the caller chooses all ids."""
+    """Functions for graphs, which run several executables as one NPU call.
+
+    The caller chooses the ids of nodes and edges; the vendor chooses the ids of executables.
+    """
 
     @abstractmethod
     def graph_create(self, device_context: DeviceContext) -> Graph:
@@ -102,7 +105,7 @@ class GraphInterface(ABC, Generic[DeviceContext, Graph]):
     def load_executable(
         self, device_context: DeviceContext, executable_type: ExecutableType, byte_code: MemBuffer
     ) -> int:
-        """Loads a byte code module and returns the id of the executable."""
+        """Loads a byte code module as an executable, and returns the executable's id."""
 
     @abstractmethod
     def unload_executable(self, device_context: DeviceContext, executable_id: int) -> None:

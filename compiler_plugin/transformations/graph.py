@@ -194,7 +194,7 @@ class Graph(InferredGraph):
         return self._names.find_free(base)
 
     def replace_node(self, old: Node, new: Node) -> None:
-        """Replaces an op by another; the new op takes over the names, quantization and readers of the old outputs.
+        """Replaces an op by a new op, which takes over names, quantization and readers of the old op's outputs.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if a node is not an op of this graph, the new op reads results of the old

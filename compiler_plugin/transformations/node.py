@@ -775,7 +775,7 @@ class Connection:
         If the node already reads the source, the existing connection stays.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if the node has no input or no output port.
+          LiteRtError: INVALID_ARGUMENT, if the node lacks an input port or an output port.
         """
         source = self._known_source()
         in_port, out_port = node.in_port(0), node.out_port(0)

@@ -37,8 +37,8 @@ class Transformation(ABC):
     and has subclasses in its file.
 
     Attributes:
-      enabled: Whether the transformation runs by default; `--transformations=NAME` runs disabled transformations
-        too.
+      enabled: Whether the transformation runs by default; `--transformations=NAME` also runs a disabled
+        transformation.
       phase: The only phase in which the transformation may run; None for any phase.
       anchor: "start" or "finish" for a class that only marks the beginning or the end of its phase. Other classes
         refer to such a class in `run_before` and `run_after`.
