@@ -31,8 +31,8 @@ INTRODUCTION = """\
 
 This page describes each function that a vendor writes or calls, with its rules. It is for people who write a
 vendor; `docs/vendors.md` says how to begin. `litert-npu vendor check` checks the rules and reports their names,
-such as **invoke.written**. The rules also apply to vendors in Python, except the rules about pointers: the host
-keeps those rules.
+such as **invoke.written**. The rules also apply to vendors in Python, except the rules about pointers, which
+the host itself keeps.
 
 `python -m litert.abi.contract_document` makes this page from the headers in `litert/abi/include/litert_npu`.
 `python -m litert.abi` prints the folder of these headers, for the option `-I` of a C compiler.

@@ -208,7 +208,7 @@ def _spell(flag: _Flag, name: str, value: str) -> str:
 def _quoted(name: str, value: str) -> str:
     # LiteRT's reader takes the text between the first and the last quote, and knows no escapes.
     if '"' in value and "'" in value:
-        raise _unfit(name, value, "text with only one kind of quotes")
+        raise _unfit(name, value, "text with single or double quotes, but not both")
     return f"'{value}'" if '"' in value else f'"{value}"'
 
 
@@ -253,7 +253,9 @@ def _pairs(name: str, entries: Sequence[str], separator: str) -> list[tuple[str,
 
 def _graph(name: str, value: str, index: str) -> int:
     if not re.fullmatch(r"-1|\d+", index):
-        raise _unfit(name, value, "graph:value, in which graph is the number of a graph or -1")
+        raise _unfit(
+            name, value, "graph:value, where graph is the index of a graph, or -1 for all graphs"
+        )
     return int(index)
 
 

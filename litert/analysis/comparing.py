@@ -238,8 +238,8 @@ class _Comparing:
         inputs = self._samples[self._checks.apart[place]].inputs
         value = plain.run(inputs)[place]
         text = (
-            "the file gives another value than the same model compiled with its intermediate "
-            "tensors as outputs, although each op is right if checked separately"
+            "each op is right when it is checked separately, but the file computes another value than "
+            "the same model compiled with its intermediate tensors as outputs"
         )
         if compiled:
             with closing(
@@ -248,7 +248,7 @@ class _Comparing:
                 new = anew.run(inputs).get(place)
             if new is None or new.tobytes() != value.tobytes():
                 text += (
-                    ", and another value than the model compiled again: the file's byte code is "
+                    ", and another value than the same model compiled again: the file's byte code is "
                     "stale (made from another model, with other options, or by another version "
                     "of the compiler)"
                 )

@@ -221,8 +221,8 @@ class Findings:
             if local.is_allowed and local.amount > max(_OUTLIER * median, local.limit / 100):
                 op = self._op_of(found.shown.place)
                 yield (
-                    f"op {op.index} {op.name} has an own error of {local.amount:.2g} of the "
-                    f"magnitude, but the median error of these ops is {median:.2g}: --tolerance sets the limit"
+                    f"the error that op {op.index} {op.name} itself adds is {local.amount:.2g} of the magnitude, "
+                    f"but the median of such errors is {median:.2g}: --tolerance sets the limit"
                 )
 
     def _in_order(self) -> Iterator[_Found]:

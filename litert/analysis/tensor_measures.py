@@ -71,8 +71,8 @@ def measure(found: Array, expected: Array) -> Measures:
         )
     first = int(np.argmax(one_sided))
     problem = (
-        f"{count} of {have.size} elements are not finite in only one of tensor and "
-        f"reference: element {first} is {have[first]:g}, but {want[first]:g} in the reference"
+        f"{count} of {have.size} elements are infinite or NaN in the tensor or in the reference, and "
+        f"differ: element {first} is {have[first]:g}, but {want[first]:g} in the reference"
     )
     cosine, snr = (rest.cosine, rest.snr_db) if finite.any() else (0.0, -np.inf)
     return Measures(np.inf, np.inf, cosine, snr, problem)

@@ -212,7 +212,7 @@ def tagged(kinds: Mapping[str, Codec[Any]], kind_of: Callable[[_Value], str]) ->
         given = [name for name in node.entries() if name in kinds]
         if len(given) != 1:
             found = " and ".join(given) or "none"
-            raise node.error(f"{found} given, expected one of {names}")
+            raise node.error(f"{found} given, but exactly one of {names} is required")
         value: _Value = kinds[given[0]].read(node)
         return value
 

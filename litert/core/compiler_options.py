@@ -289,7 +289,8 @@ class CompilerOptions:
             "partition_strategy",
             PARTITION_STRATEGIES[0],
             "Strategy for grouping ops into partitions. default is the plugin's own strategy. "
-            "weakly_connected makes the largest groups of connected ops that cause no cycle.",
+            "weakly_connected makes the largest possible groups of connected ops; no group depends on itself "
+            "through other ops.",
             choices=PARTITION_STRATEGIES,
         ),
         Section.PARTITIONS,

@@ -109,7 +109,7 @@ class Formula:
         if isinstance(value, int) and not 0 <= value <= most:
             used = [f"{d}={n}" for d, n in zip("BFYX", dims, strict=True) if self.has_letters]
             used += [f"{size}={n}" for size, n in sizes.items()]
-            limit = f", the most is {most}" if value > most else ", the least is 0"
+            limit = f", but may be at most {most}" if value > most else ", but must be at least 0"
             where = " where " if used else ""
             raise _error(self.text, f"is {value}{where}{', '.join(used)}{limit}")
         return value

@@ -29,7 +29,7 @@ def give_up_capabilities() -> None:
     header = struct.pack("=Ii", _VERSION, 0)
     sets = ctypes.create_string_buffer(_SETS.size)
     if library.capget(header, sets):
-        raise OSError(ctypes.get_errno(), "cannot read the capabilities")
+        raise OSError(ctypes.get_errno(), "cannot read the thread's capabilities")
     lower = [bits & _KEPT for bits in _SETS.unpack(sets.raw)[:3]]
     if library.capset(header, _SETS.pack(*lower, 0, 0, 0)):
-        raise OSError(ctypes.get_errno(), "cannot give up capabilities")
+        raise OSError(ctypes.get_errno(), "cannot drop the thread's capabilities")

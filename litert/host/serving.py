@@ -126,7 +126,7 @@ def enter_sandbox(sandbox: Sandbox) -> None:
         raise LiteRtError(
             Status.UNSUPPORTED,
             "other threads already run before the sandbox is entered",
-            hint="Import modules that start threads only inside functions, or run without a sandbox.",
+            hint="If a module starts threads on import, import it inside a function; or run without a sandbox.",
         )
     enter(sandbox.to_json())
     _server.watch_parent()

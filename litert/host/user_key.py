@@ -71,9 +71,7 @@ def _read(folder: str) -> bytes:
     finally:
         os.close(fd)
     if len(key) != _SIZE:
-        raise OSError(
-            errno.EINVAL, f"the key must not have {len(key)} bytes; remove the file", path
-        )
+        raise OSError(errno.EINVAL, f"the key must have {_SIZE} bytes; remove the file", path)
     return key
 
 

@@ -58,10 +58,10 @@ class FlatbufferBytes:
     def vtable(self, vtable: int) -> tuple[int, ...]:
         """Returns the offsets in a vtable, at most `MAX_SLOTS` of them."""
         if not 0 <= vtable <= self.size - 4:
-            raise self.damaged(f"a vtable at {vtable} is outside the file")
+            raise self.damaged(f"the vtable at {vtable} is outside the file")
         size, _ = _two_u16(self.view, vtable)
         if size < 4 or vtable + size > self.size:
-            raise self.damaged(f"a vtable at {vtable} has {size} bytes")
+            raise self.damaged(f"the vtable at {vtable} has the invalid size {size}")
         slots = min((size - 4) // 2, MAX_SLOTS)
         return struct_of(f"<{slots}H").unpack_from(self.view, vtable + 4)
 
@@ -77,7 +77,7 @@ class FlatbufferBytes:
         end = start + count * element_size
         if end > self.size:
             raise self.damaged(
-                f"a vector at {vector} has {count} elements, past the end of the file"
+                f"the vector at {vector} has {count} elements, past the end of the file"
             )
         return count, start, end
 

@@ -60,7 +60,7 @@ class _Reader:
             raise self._error(f"{len(data)} bytes are too few for a FlexBuffer")
         width = data[-1]
         if width not in (1, 2, 4, 8) or len(data) < width + 2:
-            raise self._error(f"the root has a width of {width} bytes")
+            raise self._error(f"the root has the invalid width {width}")
         at = len(data) - 2 - width
         self._span(at, len(data))
         value = self._value(at, width, data[-2], 0)
@@ -87,7 +87,7 @@ class _Reader:
         if kind == _KEY:
             return self._key(target)
         if target % width:
-            raise self._error(f"the value at {target} is not aligned to {width}")
+            raise self._error(f"the value at {target} is not aligned to {width} bytes")
         if _INDIRECT_INT <= kind <= _INDIRECT_FLOAT:
             self._span(target, target + width)
             return self._scalar(target, width, kind - _INDIRECT_INT + _INT)
@@ -102,7 +102,7 @@ class _Reader:
     def _scalar(self, at: int, width: int, kind: int) -> FlexValue:
         if kind == _FLOAT:
             if width < 4:
-                raise self._error(f"a float has a width of {width} bytes")
+                raise self._error(f"a float has the invalid width {width}")
             self._check(at, at + width)
             number: float = struct.unpack_from("<f" if width == 4 else "<d", self._data, at)[0]
             return number
@@ -119,7 +119,9 @@ class _Reader:
         keys_width = self._unsigned(prefix + width, width)
         self._span(prefix, target)
         if keys_width not in (1, 2, 4, 8) or keys_at % keys_width:
-            raise self._error(f"the map at {target} has keys of {keys_width} bytes at {keys_at}")
+            raise self._error(
+                f"the map at {target} has an invalid list of keys at {keys_at}, of width {keys_width}"
+            )
         keys = self._elements(keys_at, keys_width, _KEY, depth)
         values = self._elements(target, width, None, depth)
         if len(keys) != len(values):

@@ -139,7 +139,7 @@ def _read_edges(data: bytes) -> list[list[Edge]]:
         raise ValueError("of another version")
     found = [[(position(), position()) for _ in range(next(numbers))] for _ in range(next(numbers))]
     if next(numbers, None) is not None:
-        raise ValueError("bytes at the end")
+        raise ValueError("unexpected bytes at the end")
     return found
 
 

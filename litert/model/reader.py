@@ -88,7 +88,10 @@ class _ModelReader:
         elif not view.nbytes:
             what, hint = "an empty file", "Copy the file again from its source."
         elif view.nbytes < 8:
-            what, hint = f"the file has {view.nbytes} bytes", "Copy the file again from its source."
+            what, hint = (
+                f"the file has only {view.nbytes} bytes",
+                "Copy the file again from its source.",
+            )
         else:
             found = bytes(view[4:8])
             what = f"the file has the identifier {repr(found)[1:]}, not 'TFL3'"

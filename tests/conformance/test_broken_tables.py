@@ -162,9 +162,9 @@ def test_a_finding_has_the_words_of_a_vendor_in_python(argument: dict[str, Any])
         (
             "SHARED_MEMORY",
             "memory.lock",
-            "memory lacks bytes that the host wrote when the memory was locked before",
+            "memory has lost bytes that the host wrote during an earlier lock",
         ),
-        ("FORGETFUL_MEMORY", "memory.lock", "memory lacks bytes that the host wrote"),
+        ("FORGETFUL_MEMORY", "memory.lock", "memory has lost bytes that the host wrote"),
         ("MEMORY_OF_THE_DEVICE", "memory.ends", "destroy_func returns RUNTIME_FAILURE"),
     ],
     ids=lambda value: value,

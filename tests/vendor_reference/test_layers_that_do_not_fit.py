@@ -72,7 +72,7 @@ CASES = {
     "a local size of zero": (
         'local="1,1', 'local="X-3,1', "work groups of local size [0, 1, 1] have no work items"),
     "a product that is too large": (
-        "X,Y", "100000*100000,Y", "formula '100000*100000' is 10000000000, the most is 2147483647"),
+        "X,Y", "100000*100000,Y", "formula '100000*100000' is 10000000000, but may be at most 2147483647"),
     "a local size that does not divide": (
         'local="1,1', 'local="2,1', "local size [2, 1, 1] does not divide global size [3, 2, 4]"),
     "sizes of an input that the op has not": (
@@ -80,7 +80,7 @@ CASES = {
     "internal memory of an input that the op has not": (
         'size="16"', 'size="INPUT7_DIMS[0]"', "uses INPUT7_DIMS[0], but the number of inputs is 2"),
     "internal memory below zero": (
-        'size="16"', 'size="1-16"', "formula '1-16' is -15, the least is 0"),
+        'size="16"', 'size="1-16"', "formula '1-16' is -15, but must be at least 0"),
     "internal memory of no element": (
         'size="16"', 'size="INPUT0_DIMS[0]-1"',
         "internal memory of size 'INPUT0_DIMS[0]-1' has 0 elements"),

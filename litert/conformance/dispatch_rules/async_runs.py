@@ -77,7 +77,7 @@ def _input_event(subject: DispatchSubject, step: int) -> None:
     with subject.call(case) as call:
         expected = call.run(data)
         if call.run(other) == expected:
-            raise UnseenError("the outputs are the same for other inputs")
+            raise UnseenError("the outputs do not change when the inputs change")
         with _late(call, data, step):
             found = run_async(subject, call)
         if found != expected:

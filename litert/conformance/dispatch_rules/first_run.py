@@ -110,7 +110,7 @@ def _parts(subject: DispatchSubject) -> None:
             raise BrokenRuleError(f"{name} is {said}, and {part} is {filled}")
         for slot in dir(interface[0]) if interface else ():
             if not getattr(interface, slot):
-                raise BrokenRuleError(f"the capabilities have {name}, but its {slot} is NULL")
+                raise BrokenRuleError(f"the capabilities include {name}, but its {slot} is NULL")
 
 
 def _metrics_slots(subject: DispatchSubject) -> None:
@@ -175,8 +175,8 @@ def _requirements_size(subject: DispatchSubject) -> None:
                 tensor_type = case.types(kind)[index]
                 if wanted.size < tensor_type.size_bytes:
                     raise BrokenRuleError(
-                        f"{case.name}: {wanted.size} bytes required for {kind} {index}, "
-                        f"{tensor_type}, which has {tensor_type.size_bytes}"
+                        f"{case.name}: the vendor requires {wanted.size} bytes for {kind} {index}, "
+                        f"but its type {tensor_type} has {tensor_type.size_bytes}"
                     )
 
 

@@ -71,7 +71,10 @@ def _counts(subject: DispatchSubject, more: tuple[int, int]) -> None:
             return
         if not status:
             there = f"{len(case.inputs)} inputs and {len(case.outputs)} outputs"
-            raise BrokenRuleError(f"a function with {there} runs with {counts[0]} and {counts[1]}")
+            raise BrokenRuleError(
+                f"a function with {there} runs in an invocation context for {counts[0]} inputs and "
+                f"{counts[1]} outputs"
+            )
 
 
 def _invocation_many(subject: DispatchSubject) -> None:

@@ -92,7 +92,7 @@ def _replaces(subject: DispatchSubject, kind: str) -> None:
                 f"a run does not use the buffers that were attached last as {kind}s"
             )
         if [buffer.read() for buffer in call.retired] != kept:
-            raise BrokenRuleError(f"a run writes to a replaced buffer ({kind}s)")
+            raise BrokenRuleError(f"a run writes to a buffer that was replaced as an {kind}")
 
 
 def _index(subject: DispatchSubject, kind: str) -> None:
@@ -100,7 +100,9 @@ def _index(subject: DispatchSubject, kind: str) -> None:
         group = call.group(kind)
         slot, number = f"attach_{kind}", len(group)
         if not call.table.call(slot, call.context, number, group[0].registered):
-            raise BrokenRuleError(f"{slot} accepts index {number}, but there are only {number}")
+            raise BrokenRuleError(
+                f"{slot} accepts index {number}, but there are only {number} {kind}s"
+            )
         call.run(subject.case.data)
 
 
@@ -137,7 +139,7 @@ def _lock(subject: DispatchSubject) -> None:
                 before, data[number] = data[number], bytes([1 + turn + 16 * number]) * size
                 if _swap(handlers, memory, data[number]) != before and turn:
                     raise BrokenRuleError(
-                        "memory lacks bytes that the host wrote when the memory was locked before"
+                        "memory has lost bytes that the host wrote during an earlier lock"
                     )
         for memory in pieces:
             handlers.destroy(memory)

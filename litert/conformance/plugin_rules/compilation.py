@@ -227,7 +227,7 @@ def _calls(subject: PluginSubject) -> None:
         with subject.compiled(number) as result:
             if result.num_calls() != number:
                 raise BrokenRuleError(
-                    f"{number} subgraphs are compiled to {result.num_calls()} calls"
+                    f"{number} subgraphs must be compiled to {number} calls, not {result.num_calls()}"
                 )
 
 

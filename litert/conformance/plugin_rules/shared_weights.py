@@ -35,7 +35,8 @@ def _stored_once(subject: PluginSubject) -> None:
             )
     if not is_seen:
         raise UnseenError(
-            f"no op's byte code grows with {_LEAST >> 10} KiB of weights: give a model with --model"
+            f"the byte code of no op grows with its weights, or no weights have {_LEAST >> 10} KiB: "
+            "give a model with --model"
         )
 
 

@@ -91,7 +91,7 @@ def _write(exported: Mapping[str, Any], symbols: list[str], functions: int, clos
     if unknown:
         raise LiteRtError(
             Status.WRONG_VERSION,
-            f"the library does not have {', '.join(unknown)}",
+            f"the library lacks the functions {', '.join(unknown)}",
             hint="Export the vendor again with the installed version of litert-npu.",
         )
     table = ffi.cast("void**", functions)

@@ -211,9 +211,9 @@ typedef struct LiteRtDispatchInterface {
    * runtime refuses a second lock.
    * [invoke.memory] `invoke` does not leak memory: the memory of the process does not grow with the number of runs.
    * [invoke.threads] The host may use different contexts at the same time, from any thread. The host makes only one
-   * call at a time on an invocation context, and only one call at a time on a device context; attaching and detaching
-   * are calls on both contexts. The host may register and unregister buffers of a device context while functions of
-   * this device context run. */
+   * call at a time on an invocation context, and only one call at a time on a device context; attaching or
+   * detaching a buffer counts as a call on both contexts. The host may register and unregister buffers of a device
+   * context while functions of this device context run. */
   LiteRtStatus (*invoke)(LiteRtDispatchInvocationContext invocation_context);
   /* Optional, together with the next four slots: starts the collection of metrics.
    *
