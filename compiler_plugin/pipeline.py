@@ -45,7 +45,7 @@ from compiler_plugin.registry import (
     choose_soc_model,
     load_plugin,
 )
-from compiler_plugin.report import Report, TransformationReport, report_assets
+from compiler_plugin.report import NO_OUTPUTS, Report, TransformationReport, report_assets
 from compiler_plugin.transforming import prepare_partitions, transform_model
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.compiler_options import (
@@ -245,7 +245,7 @@ def start_run(
         )
         report.warnings += model.warnings
         if model.subgraphs[0].ops and not model.subgraphs[0].outputs:
-            report.warnings.append("the main subgraph has no outputs, so a run returns nothing")
+            report.warnings.append(NO_OUTPUTS)
         transformations = transform_model(model, options.transform, report)
         by_vendor = plugin.transform(model)
         check_shape_bounds(model, options.compiler.shape_bounds)

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from litert.model.assets import Asset
     from litert.model.graph import Subgraph
 
+NO_OUTPUTS = (
+    "the main subgraph has no outputs, so a run returns nothing; "
+    "in a ModelBuilder, add outputs with the method `output`"
+)
 NO_CALLS = "no op went to the NPU"
 """The warning about a compiled model without an NPU call."""
 

@@ -30,7 +30,12 @@ from litert.options import CpuOptions, GpuOptions, Options
 from litert.runtime.loaded_model import LoadedModel
 from litert.runtime.loading import load_model
 from litert.runtime.metrics import RunMetrics
-from litert.runtime.signature import SignatureRunner, SignatureTensor, signature_text
+from litert.runtime.signature import (
+    PLACEHOLDER_SIGNATURE,
+    SignatureRunner,
+    SignatureTensor,
+    signature_text,
+)
 from litert.tensor_buffer import TensorBuffer, type_name
 
 if TYPE_CHECKING:
@@ -488,6 +493,12 @@ class CompiledModel:
             if signature.key == key:
                 return signature
         keys = ", ".join(signature.key for signature in self._model.signatures)
+        if keys == PLACEHOLDER_SIGNATURE:
+            raise LiteRtError(
+                Status.NOT_FOUND,
+                f"the model has no signatures, so there is no signature '{key}'",
+                hint="Omit the signature to run the main subgraph.",
+            )
         raise LiteRtError(Status.NOT_FOUND, f"the model has no signature '{key}', only {keys}")
 
     def _details(

@@ -160,3 +160,6 @@ def test_an_error_of_a_model_without_signatures_names_the_main_subgraph() -> Non
         with pytest.raises(LiteRtError) as error:
             model.run({})
         assert error.value.where == "the main subgraph"
+        with pytest.raises(LiteRtError, match="the model has no signatures") as error:
+            model.run({}, "serving_default")
+        assert error.value.hint.startswith("Omit the signature")

@@ -280,6 +280,8 @@ def plan_outputs(texts: Sequence[str], specs: Sequence[TensorSpec]) -> list[tupl
             names = [s.name for s in specs if s.name not in taken][:1]
             if not names:
                 what = f"all {len(specs)} outputs already have a file"
+                if not specs:
+                    what = "the model has no outputs"
                 raise LiteRtError(Status.INVALID_ARGUMENT, what, path)
         plan.append((path, names))
     return plan

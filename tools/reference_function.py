@@ -7,12 +7,14 @@ import linecache
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from inspect import isfunction
 from typing import TYPE_CHECKING, Any
 
 from litert.core.errors import LiteRtError, describe, last_line
 from litert.core.input_file import check_input
 from litert.core.option import Flag
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 
 from .command_line import usage_error
 from .console import count_text
@@ -68,7 +70,13 @@ def load_reference(text: str) -> Callable[[Op, Sequence[Any]], list[Any]]:
         raise _reference_error("the file cannot be imported", error, path) from error
     function: Callable[..., Any] | None = module.get(name)
     if not callable(function):
-        raise LiteRtError(Status.INVALID_TOOL_CONFIG, f"no function '{name}' in it", path)
+        own = [key for key, value in module.items() if isfunction(value) and key[0] != "_"]
+        raise LiteRtError(
+            Status.INVALID_TOOL_CONFIG,
+            f"the file has no function '{name}'",
+            path,
+            did_you_mean(name, own, f"Its functions are {', '.join(own) or 'none'}."),
+        )
     return partial(_call, function, path)
 
 

@@ -190,9 +190,9 @@ def _golden_outputs(path: str, specs: Sequence[TensorSpec]) -> dict[str, Array]:
         names = ", ".join(spec.name for spec in specs)
         raise LiteRtError(
             Status.NOT_FOUND,
-            "the file contains no golden output",
+            "the file contains no golden output" if specs else "the model has no outputs",
             path,
-            f"Name the arrays out0, out1, ..., or {names}.",
+            f"Name the arrays out0, out1, ..., or {names}." if specs else "",
         )
     return golden
 

@@ -265,6 +265,12 @@ class SubgraphBuilder:
         inputs: Sequence[Tensor | None],
         outputs: Sequence[OutputLike],
     ) -> Op:
+        if isinstance(inputs, Tensor):
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"the inputs are the tensor '{inputs.name}', but must be a list of tensors",
+                hint="Write [x] for one input x.",
+            )
         made = [out if isinstance(out, Tensor) else self._make_output(out) for out in outputs]
         self._check_own([*(tensor for tensor in inputs if tensor is not None), *made])
         for tensor in made:

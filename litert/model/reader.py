@@ -87,6 +87,8 @@ class _ModelReader:
             what, hint = "a ZIP archive", "Unpack the archive, and give its .tflite file."
         elif not view.nbytes:
             what, hint = "an empty file", "Copy the file again from its source."
+        elif _is_text(bytes(view[:256])):
+            what, hint = "a text file", "Give a .tflite file."
         elif view.nbytes < 8:
             what, hint = (
                 f"the file has only {view.nbytes} bytes",
@@ -258,3 +260,9 @@ class _ModelReader:
 
 def _or_absent(tables: Any) -> tuple[Table, ...]:
     return NO_VECTOR if tables is None else tables
+
+
+def _is_text(head: bytes) -> bool:
+    """Returns whether a file begins with printable characters and line ends only."""
+    text = head.decode("utf-8", "replace")
+    return all(c.isprintable() or c in "\t\r\n" for c in text) and "\ufffd" not in text[:-1]

@@ -121,6 +121,12 @@ def _lay_out_file(model: Model, appended: Sequence[Appended]) -> _File:
       LiteRtError: SERIALIZATION, if the tables alone are too large; INVALID_GRAPH_INVARIANT, if the graph is
         inconsistent.
     """
+    if not isinstance(model, Model):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"cannot write a {type(model).__name__}, only a Model",
+            hint="For a ModelBuilder, pass the result of its method `build`.",
+        )
     modules = [*model.byte_code, *appended]
     try:
         file = _lay_out(model, modules, _TABLES_SIZE)

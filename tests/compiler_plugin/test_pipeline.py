@@ -13,7 +13,7 @@ import pytest
 
 from compiler_plugin.commands import compile_model, copy_model, list_plugins, partition_model
 from compiler_plugin.pipeline import ApplyOptions, apply_in_memory, apply_plugin
-from compiler_plugin.report import Report
+from compiler_plugin.report import NO_OUTPUTS, Report
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
 from litert.core.status import Status
@@ -262,7 +262,7 @@ def test_a_model_without_outputs_is_a_warning(fake_options: Options, tmp_path: P
     source = tmp_path / "m.tflite"
     write_model(builder.build(), source)
     report = apply_plugin(source, tmp_path / "out.bin", fake_options(fake_ops="A"))
-    assert report.warnings == ["the main subgraph has no outputs, so a run returns nothing"]
+    assert report.warnings == [NO_OUTPUTS]
 
 
 def test_an_asset_for_a_name_in_other_capitals_is_told_of(

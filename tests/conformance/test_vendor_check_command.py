@@ -184,9 +184,15 @@ def test_what_a_vendor_prints_as_it_fails_is_shown_with_it(
 
 
 def test_an_asset_that_nothing_was_run_with_is_named(broken_vendor: Path, capsys: Capture) -> None:
+    (broken_vendor / "ref.py").write_text("def same(inputs, options):\n    return inputs[0]\n")
     info = f"--npu_custom_op_info=Unknown,{broken_vendor}/gain.txt"
-    report = check_json(capsys, broken_vendor, info, "--rule=dispatch.runs")
-    assert report["parts"][0]["remarks"][-1] == "No run used these assets: Unknown."
+    reference = f"--reference=Gian,{broken_vendor}/ref.py:same"
+    report = check_json(capsys, broken_vendor, info, reference, "--rule=dispatch.runs")
+    names = "Check the names of the ops: the plugin takes no op with such a name."
+    assert report["parts"][0]["remarks"][-2:] == [
+        f"No run used these assets: Unknown. {names}",
+        f"No run used these references: Gian. {names}",
+    ]
 
 
 def test_a_model_of_open_shape_is_not_looked_at_and_that_is_said(

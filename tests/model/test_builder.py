@@ -18,6 +18,7 @@ from litert.model.custom_options import find_flexbuffer_options
 from litert.model.flexbuffer import FlexValue
 from litert.model.schema import BUILTIN_OPERATORS, UNIONS
 from litert.model.table import Table
+from litert.model.writer import to_bytes
 
 F32 = "float32"
 
@@ -56,6 +57,18 @@ def test_an_output_that_is_not_described_is_refused(outputs: Any) -> None:
     b = ModelBuilder()
     with pytest.raises(LiteRtError, match=r"must be a tensor or \(name, element type, shape\)"):
         b.custom("A", [b.input("x", F32, (1,))], outputs)
+
+
+def test_inputs_without_a_list_are_refused() -> None:
+    b = ModelBuilder()
+    with pytest.raises(LiteRtError, match="'x', but must be a list of tensors"):
+        b.custom("A", b.input("x", F32, (1,)), [("y", F32, (1,))])  # type: ignore[arg-type]
+
+
+def test_a_builder_is_not_written_in_place_of_its_model() -> None:
+    with pytest.raises(LiteRtError, match="cannot write a ModelBuilder") as error:
+        to_bytes(ModelBuilder())  # type: ignore[arg-type]
+    assert "build" in error.value.hint
 
 
 def test_options_go_by_the_schemas_names() -> None:

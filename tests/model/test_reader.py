@@ -83,7 +83,7 @@ def test_a_cut_file_is_refused(end: int) -> None:
         (b"", "an empty file"),
         (b"PK\3\4" + bytes(60), "a ZIP archive"),
         (b"\x1c\0\0\0TFL2" + bytes(60), "the identifier 'TFL2', not 'TFL3'"),
-        (b"not a model at all", "the identifier"),
+        (b"not a model at all", "a text file"),
     ],
 )
 def test_what_is_not_a_model_is_named(data: bytes, what: str) -> None:

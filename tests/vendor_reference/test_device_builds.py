@@ -129,7 +129,12 @@ def test_an_error_inside_a_macro_of_the_driver_has_the_users_place_alone(builder
     ("defines", "hint"),
     [
         ("#define PARAM_slope 1\n#define PARAM_n 2\n", "PARAM_slope, PARAM_n in this op."),
-        ("", "none in this op."),
+        (
+            "",
+            "none in this op. If the op's options are a C struct, describe the layer in a .json "
+            "file: litert-npu layer new writes such a file.",
+        ),
+        ("#define PARAM_a 1\n", "PARAM_a in this op."),
     ],
 )
 def test_a_define_of_an_option_that_the_op_lacks_is_told_of(
@@ -142,6 +147,13 @@ def test_a_define_of_an_option_that_the_op_lacks_is_told_of(
         f"A .cl layer has a PARAM_ define for each option of its op: {hint} "
         "If the layer has a description, only the defines of the description exist."
     )
+
+
+def test_a_define_of_a_tensor_that_the_op_lacks_is_told_of(builder: Any) -> None:
+    text = "#define INPUT0_DIMS 1\n__kernel void f(__global float* y) { y[0] = INPUT1_DIMS; }"
+    with pytest.raises(LiteRtError) as error:
+        builder.build([ProgramText("k.cl", text, "")])
+    assert error.value.hint.startswith("The op has 1 input, so INPUT1_DIMS is not defined.")
 
 
 @pytest.mark.parametrize("options", ["-not-an-option", "-DX=1 -D"])

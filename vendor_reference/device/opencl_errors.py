@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import pyopencl as cl
 
@@ -41,6 +42,11 @@ _OF_CHANNELS = re.compile(
 )
 _ARRAY_TYPE = re.compile(r"'(?:float|int) ?(?:\[\d+\]|\*)'")
 _PARAM = "PARAM_"
+_TENSOR = re.compile(r"(INPUT|OUTPUT)(\d+)_")
+_NO_OPTION = (
+    "none in this op. If the op's options are a C struct, describe the layer in a .json file: "
+    "litert-npu layer new writes such a file."
+)
 _COMMAND_LINE = "<command line>"
 """File name that the compiler reports for errors in its options."""
 _ASSEMBLY = "<inline asm>"
@@ -92,16 +98,34 @@ def _spelling_hint(log: str, text: ProgramText) -> str:
             return (
                 f"{tensor[1]} is not quantized in this op, so {name} is not defined. {_BUILD_HINT}"
             )
+        if hint := _option_hint(name, defined) or _tensor_hint(name, defined):
+            return hint
         if near := closest_name(name, defined, 0.8):
             return f"Did you mean {near}? Correct the kernel, and compile the model again."
-        if name.startswith(_PARAM):
-            there = [define for define in defined if define.startswith(_PARAM)]
-            has = f"{', '.join(there)} in this op" if there else "none in this op"
-            return (
-                f"A .cl layer has a PARAM_ define for each option of its op: {has}. "
-                "If the layer has a description, only the defines of the description exist."
-            )
     return ""
+
+
+def _option_hint(name: str, defined: Sequence[str]) -> str:
+    """Returns a hint about the define of an option that the op does not have; "" for other names."""
+    options = [other.removeprefix(_PARAM) for other in defined if other.startswith(_PARAM)]
+    if not name.startswith(_PARAM) or closest_name(name.removeprefix(_PARAM), options):
+        return ""
+    has = f"{', '.join(_PARAM + option for option in options)} in this op."
+    return (
+        f"A .cl layer has a PARAM_ define for each option of its op: {has if options else _NO_OPTION} "
+        "If the layer has a description, only the defines of the description exist."
+    )
+
+
+def _tensor_hint(name: str, defined: Sequence[str]) -> str:
+    """Returns a hint about a define of an input or output that the op does not have; "" for other names."""
+    wanted = _TENSOR.match(name)
+    kind = wanted[1] if wanted else ""
+    numbers = {found[2] for found in map(_TENSOR.match, defined) if found and found[1] == kind}
+    if wanted is None or not numbers or wanted[2] in numbers:
+        return ""
+    count = f"{len(numbers)} {kind.lower()}{'' if len(numbers) == 1 else 's'}"
+    return f"The op has {count}, so {name} is not defined. {_BUILD_HINT}"
 
 
 def _pasting_hint(log: str, text: ProgramText) -> str:

@@ -280,7 +280,7 @@ WRONG = {
         "input 'input0' is float64[3], but the op takes float32[2, 4]",
     ),
     "no such input": (["--input=z=x.npy"], "'z' is not the name or index of a tensor"),
-    "no reference": (["--reference=ref.py:none"], "no function 'none' in it"),
+    "no reference": (["--reference=ref.py:none"], "the file has no function 'none'"),
     "no file": (["--reference=no.py:f"], "NOT_FOUND: no such file (no.py)"),
     "no module": (["--reference=f"], "--reference=f. Write the function as file.py:function"),
     "a reference that fails": (["--reference=ref.py:fails"], "ValueError: of a kind"),
