@@ -186,7 +186,7 @@ def _check_bound(tensor: Tensor, bound: Sequence[int]) -> None:
     if not fits or any(p not in (-1, b) for p, b in zip(pattern, bound, strict=True)):
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            f"{shown} is not a shape bound for {tensor.type}",
+            f"the shape bound {shown} does not fit {tensor.type}",
             where,
             "Give a number for each unknown dimension (?), and repeat the known dimensions "
             "unchanged.",

@@ -197,12 +197,12 @@ def why_closed(model: Model, op: Op, composite: Composite) -> str:
         return "the decomposition and the composite differ in the number of inputs or outputs"
     if len(set(inner)) != len(inner) or any(t.is_constant for t in body.inputs):
         return (
-            "the decomposition returns an input unchanged, has a constant input, or lists a "
-            "tensor twice in its inputs or outputs"
+            "an input of the decomposition is a constant, or a tensor occurs twice among the "
+            "inputs and outputs of the decomposition"
         )
     own = set(body.ops)
     if any(tensor.producer not in own for tensor in body.outputs):
-        return "one of the decomposition's outputs is computed by no op of the decomposition"
+        return "the decomposition has an output that none of its ops computes"
     if any(t.is_variable for t in (*body.tensors, *filter(None, op.inputs))):
         return "the decomposition keeps values between runs"
     for ours, theirs in zip(outer, inner, strict=True):

@@ -166,7 +166,10 @@ def leave_smallest(plans: Sequence[SubgraphPlan], max_partitions: int) -> None:
     """Leaves the smallest partitions on the CPU if there are more than `max_partitions` (0 means no limit)."""
     every = [partition for plan in plans for partition in plan.partitions]
     kept = {every[i] for i in keep_largest([p.positions for p in every], max_partitions)}
-    reason = f"the op is in one of the smallest of {len(every)} partitions, and only {max_partitions} are allowed"
+    reason = (
+        "the op's partition is one of the smallest: there are "
+        f"{len(every)} partitions, and the limit is {max_partitions}"
+    )
     for plan in plans:
         for partition in plan.partitions:
             if partition not in kept:

@@ -165,7 +165,7 @@ class VendorPlugin:
                 raise self._nonsense(
                     "transform",
                     f"the plugin's transform returns the invalid entry {name!r:.100}: "
-                    f"{count!r:.100}, not a name with a number of matches",
+                    f"{count!r:.100}; an entry must map a name to a number of matches",
                 )
         seconds = (
             time.perf_counter() - start
@@ -195,7 +195,7 @@ class VendorPlugin:
             raise self._nonsense(
                 "partition",
                 f"the plugin's partition returns {type(returned).__name__}, but must return None, "
-                "and take ops by op_list.push",
+                "and select ops with op_list.push",
             )
         selected: dict[Op, int] = {}
         for selection in self._check_list(op_list.selected, Selection, "ops", "partition"):
@@ -208,7 +208,7 @@ class VendorPlugin:
                 raise self._nonsense(
                     "partition",
                     f"the plugin pushes an op with partition index {number!r:.100}, which is not "
-                    "a number from 0",
+                    "a whole number of at least 0",
                 )
             if op in selected:
                 raise self._nonsense(
@@ -225,8 +225,8 @@ class VendorPlugin:
             if op not in position or not isinstance(reason, str):
                 raise self._nonsense(
                     "partition",
-                    f"op_list.refusals has {op!r:.100}: {reason!r:.100}, not an op of the subgraph "
-                    "with a reason as text",
+                    f"op_list.refusals has the entry {op!r:.100}: {reason!r:.100}; an entry must "
+                    "map an op of the subgraph to a string",
                 )
             if op not in selected:
                 reasons[op] = reason
@@ -351,9 +351,9 @@ class VendorPlugin:
             if not 0 <= index < len(ranks) or indices.count(index) > 1 or not ranks[index]:
                 raise self._nonsense(
                     "compile",
-                    f"NPU call '{call.name}' has the invalid shape_outputs {indices!r:.100}: give "
-                    "different indices of outputs that are not scalars; the partition's outputs "
-                    f"have ranks {list(ranks)!r:.100}",
+                    f"NPU call '{call.name}' has the invalid shape_outputs {indices!r:.100}: each "
+                    "index must be that of a different output that is not a scalar; the outputs of the "
+                    f"partition have ranks {list(ranks)!r:.100}",
                 )
 
     def _check_list(

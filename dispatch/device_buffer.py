@@ -94,7 +94,7 @@ class DeviceBuffer(TensorBuffer):
         now = self.address
         if now != before:
             self.is_steady = self._is_in_view = False
-            what = f"lock returned another address for the memory of an array: {now:#x} instead of {before:#x}"
+            what = f"lock returned {now:#x}, but an array uses this memory at the previous address {before:#x}"
             raise self._nonsense("lock", what)
 
     def wait(self, timeout_s: float | None = None) -> None:

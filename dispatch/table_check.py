@@ -162,8 +162,8 @@ def _check_handlers(table: Dispatch[Any, Any], where: str) -> None:
         or not all(isinstance(kind, int) and kind > BufferType.HOST_MEMORY for kind in types)
     ):
         raise _broken(
-            f"supported_types of buffer_handlers is {types!r:.80}, not a list of memory types "
-            "other than host memory",
+            f"supported_types of buffer_handlers is {types!r:.80}, but must be a list of the "
+            "vendor's memory types",
             where,
             "Set supported_types to a list of numbers from 100 to 199.",
         )

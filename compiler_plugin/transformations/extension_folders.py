@@ -159,7 +159,7 @@ def _load_folder(folder: str, package: str, found: Extensions) -> None:
             if not stem.isidentifier():
                 raise LiteRtError(
                     Status.DYNAMIC_LOADING,
-                    f"'{name}' is not the name of a Python module",
+                    f"'{name}' is not a valid file name for a Python module",
                     path,
                     "Rename the file: use letters, digits and underscores, and no digit at the "
                     "beginning.",
@@ -264,7 +264,7 @@ def _create_transformation(cls: type[Transformation], origin: ExtensionOrigin) -
         if not isinstance(conditions, (list, tuple)) or not all(map(callable, conditions)):
             raise refused(
                 f"graph_condition of {cls.__name__} is {conditions!r:.60}",
-                "Make it a list of functions of the graph: [lambda graph: graph.static_shape].",
+                "Make it a list of functions that take the graph: [lambda graph: graph.static_shape].",
             )
     except LiteRtError as error:
         raise LiteRtError(error.status, error.what, origin.path, error.hint) from error

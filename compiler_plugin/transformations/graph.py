@@ -212,7 +212,7 @@ class Graph(InferredGraph):
             )
         for index, tensor in enumerate(before.outputs):
             if index >= len(after.outputs) and self.is_read(tensor):
-                raise refused(f"{new} has no output {index}, but this output of {old} is read")
+                raise refused(f"output {index} of {old} is read, but {new} has no such output")
         for index, kept in enumerate(before.outputs[: len(after.outputs)]):
             self._take_tensor(after, index, kept)
         self._ops.replace(before, after)

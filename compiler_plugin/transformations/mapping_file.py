@@ -100,7 +100,7 @@ class MappedOpDefinition(Op):
             elif found is not None:
                 if not node.is_in_port_connected(found):
                     raise refused(
-                        f"an output has the type of input {found}, but the op has no such input"
+                        f"an output must have the type of input {found}, but the op has no such input"
                     )
                 port.set_data_type(node.in_port(found).get_data_type())
 

@@ -297,7 +297,7 @@ class Node(NodeAttributes):
             if index > count:
                 raise refused(
                     f"{self} cannot have output port {index} yet",
-                    f"The next output port has number {count}.",
+                    f"The next output port has index {count}.",
                 )
             element_type = ElementType.NONE
         base = name or (f"{self.name}:{len(op.outputs)}" if op.outputs else self.op)
@@ -689,7 +689,7 @@ class InPort(_Port):
         if self.node.is_result:
             raise refused(
                 f"result '{self.node.name}' of the model must have a source",
-                "Connect the result to another port, which replaces the source.",
+                "To replace the source, connect the result to another port.",
             )
 
     def __repr__(self) -> str:

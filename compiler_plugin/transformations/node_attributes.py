@@ -286,7 +286,7 @@ def _check_free_name(node: NodeAttributes, name: str, options: Collection[str]) 
     if hint:
         raise refused(
             f"{node} has no attribute '{name}'",
-            f"{hint} If you mean an attribute of your own, give it a less similar name.",
+            f"{hint} If you mean an attribute of your own, give it a name that resembles no option.",
         )
 
 

@@ -184,10 +184,10 @@ class Replacer:
                 limit = limit or 1000 + 20 * len(self.graph.nodes)
                 if count > limit:
                     raise self._error(
-                        f"does not terminate: after {count} rewrites, the last of op {node.op}, its "
-                        "results still match",
-                        "Return None, and change nothing, for an op that needs no rewrite, or make the "
-                        "pattern stricter.",
+                        f"does not terminate: the pattern still matches after {count} rewrites; "
+                        f"the last rewrite was of op {node.op}",
+                        "For an op that needs no rewrite, change nothing and return None. "
+                        "Alternatively, make the pattern stricter.",
                     )
             if count == before:
                 return count
@@ -266,7 +266,7 @@ class Replacer:
         else:
             raise self._error(
                 f"returns {replacement!r:.100} for {what}",
-                "Return a node, an output port, one of these for each output, or None.",
+                "Return a node, an output port, a list with one of these for each output, or None.",
             )
         if len(ports) != len(old):
             raise self._error(
@@ -289,7 +289,7 @@ class Replacer:
                 return entry.out_port(0)
             raise self._error(
                 f"returns {entry}, which does not have exactly one output",
-                "Return the ports of the node.",
+                "Return an output port of the node: node.out_port(i).",
             )
         raise self._error(
             f"returns {entry!r:.100} for an output", "Return a node or an output port."

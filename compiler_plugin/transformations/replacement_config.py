@@ -114,7 +114,7 @@ def _read_description(node: JsonNode) -> ReplacementDescription:
         for name in ("include_inputs_to_sub_graph", "include_outputs_to_sub_graph"):
             if not values.get(_OPTIONAL[name][0], True):
                 raise fields[name].error(
-                    "a description by scope has no start or end points to leave out"
+                    "with match_kind 'scope', there are no start or end points to leave out"
                 )
     elif kind is MatchKind.POINTS:
         lists = fields["instances"].fields(("start_points", "end_points"))

@@ -81,7 +81,9 @@ class Transformations:
     @property
     def notes(self) -> Sequence[str]:
         """Sentences about ignored files, and about transformations that have matched nothing so far."""
-        no_images = "--data_layout=NCHW: no input or output has four or five dimensions"
+        no_images = (
+            "--data_layout=NCHW: no input or output of the model has four or five dimensions"
+        )
         return [
             *self.extensions.notes,
             *([] if self._has_images else [no_images]),

@@ -193,8 +193,8 @@ class SubgraphMatch:
                 raise self.error(
                     f"'{port.name}' is read by {reader.node} outside of the sub-graph, but is not among "
                     "the outputs",
-                    "Add the op that writes this tensor to the outputs or end points, or add the "
-                    "reader to the sub-graph.",
+                    "List the op that writes this tensor among the outputs or end points. "
+                    "Alternatively, add the reader to the sub-graph.",
                 )
         return list(dict.fromkeys(named))
 
@@ -222,7 +222,7 @@ class SubgraphMatch:
 
     def _check(self, port: int, ports: Sequence[OutPort], what: str) -> None:
         if not 0 <= port < len(ports):
-            raise self.error(f"the sub-graph has {len(ports)} {what}, but none with number {port}")
+            raise self.error(f"the sub-graph has {len(ports)} {what}, but none with index {port}")
 
     def __repr__(self) -> str:
         where = f"scope '{self.scope}'" if self.scope else "sub-graph"

@@ -169,8 +169,8 @@ def _names(transformation: Transformation, method: str) -> list[str]:
         elif isinstance(other, type) and issubclass(other, Transformation) and other.anchor:
             if (other.anchor == "start") == (method == "run_before"):
                 raise refused(
-                    f"{method} of {transformation.name} names {other.__name__}, which marks the "
-                    "opposite end of the phase",
+                    f"{method} of {transformation.name} names {other.__name__}, so the "
+                    "transformation would run outside of its phase",
                     "Name the transformations that this one must run before or after.",
                 )
         elif isinstance(other, type) and issubclass(other, Transformation):

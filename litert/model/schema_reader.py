@@ -118,7 +118,7 @@ class SchemaReader:
     def pick(self, items: Sequence[_Item], index: int, what: str) -> _Item:
         """Returns the item at an index that comes from the file; `what` is the kind of item for error messages."""
         if index >= len(items):
-            raise self.damaged(f"{what} {index} is used, but there are {len(items)}")
+            raise self.damaged(f"{what} {index} is used, but there are only {len(items)}")
         return items[index]
 
     def blob(self, start: int, size: int) -> Blob:

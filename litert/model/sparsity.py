@@ -73,7 +73,7 @@ def _decode(tensor: Tensor) -> bytes:
     rank = len(shape)
     is_order = sorted(order) == list(range(rank + len(blocks))) and len(levels) == len(order)
     if not is_order or any(not 0 <= dim < rank for dim in blocks):
-        raise _mistake(f"the order {order} and the blocks {blocks} do not fit the rank {rank}")
+        raise _mistake(f"traversal order {order} and block map {blocks} do not fit rank {rank}")
     places, indices = np.zeros(1, np.int64), [np.zeros(1, np.int64)] * len(order)
     for dim, level in zip(order, levels, strict=True):
         parents, places, index = _expand(places, level, prod(shape))
@@ -102,7 +102,7 @@ def _expand(places: Numbers, level: Table, most: int) -> tuple[Numbers, Numbers,
     if level.get("format") != _SPARSE_CSR:
         size = int(level.get("dense_size"))
         if not size > 0 or places.size * size > most:
-            raise _mistake(f"a dimension has {size} elements")
+            raise _mistake(f"a dimension has the invalid size {size}")
         index = np.tile(np.arange(size, dtype=np.int64), places.size)
         parents = np.repeat(np.arange(places.size), size)
         return parents, places[parents] * size + index, index
@@ -111,7 +111,9 @@ def _expand(places: Numbers, level: Table, most: int) -> tuple[Numbers, Numbers,
         raise _mistake(f"{segments.size} segments, expected {places.max() + 2}")
     begins, ends = segments[places], segments[places + 1]
     if np.any(begins > ends) or np.any(ends > found.size) or np.any(begins < 0):
-        raise _mistake(f"the segments do not ascend to the number of indices, {found.size}")
+        raise _mistake(
+            f"the segments must ascend and be from 0 to {found.size}, the number of indices"
+        )
     counts = ends - begins
     if counts.sum() > min(most, found.size):
         raise _mistake("its segments overlap")
@@ -126,7 +128,7 @@ def _numbers(level: Table, name: str) -> Numbers:
 
     vector = level.get(name)
     if vector is None:
-        raise _mistake(f"a level has no {name}")
+        raise _mistake(f"the metadata of a dimension has no {name}")
     numbers = vector.get("values")
     return np.array(list(numbers) if not isinstance(numbers, memoryview) else numbers, np.int64)
 

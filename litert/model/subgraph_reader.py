@@ -99,7 +99,7 @@ class SubgraphReader:
                         if number >= len(buffers):
                             reader.place = f"tensor {index} of {where}"
                             raise reader.damaged(
-                                f"buffer {number} is used, but there are {len(buffers)}"
+                                f"buffer {number} is used, but there are only {len(buffers)}"
                             )
                         buffer = buffers[number]
                 number = i8(view, table + type_at)[0] if type_at else 0
@@ -199,7 +199,7 @@ class SubgraphReader:
         except IndexError:
             reader.place = f"op {index} of {where}"
             raise reader.damaged(
-                f"an index is past {len(codes)} operator codes or {count} tensors"
+                f"an index is out of range: there are {len(codes)} operator codes and {count} tensors"
             ) from None
         except struct.error:
             reader.place = f"op {index} of {where}"

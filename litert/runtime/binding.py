@@ -162,8 +162,8 @@ class Binding:
         if size > buffer.size:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the output '{self._tensors.tensor_name(tensor)}' became {now}, {size} bytes, "
-                f"but its buffer has {buffer.size}",
+                f"the output '{self._tensors.tensor_name(tensor)}' is now {now} and takes {size} bytes, "
+                f"but its buffer has {buffer.size} bytes",
                 hint="Give the output a larger buffer, or run the model with arrays.",
             )
         if buffer.tensor_type.shape != now.shape:

@@ -121,7 +121,7 @@ class Collection:
                 "all ops that a delegate runs form one row, since the delegate does not report "
                 "its ops"
                 if self._has_profiler
-                else "all ops that XNNPACK runs form one row: Options.enable_profiling separates the ops"
+                else "all ops that XNNPACK runs form one row; Options.enable_profiling separates them"
             )
 
     def _start_timer(self, timer: OpTimer) -> None:

@@ -71,7 +71,9 @@ def compiled_at_load(
         key = make_key(source, options, candidates, environment)
         found = cache.find(key, options)
         if isinstance(found, Kept):
-            _LOG.info("%s was compiled before: %s", where, found.file.path)
+            _LOG.info(
+                "%s was compiled before, and the result was kept in %s", where, found.file.path
+            )
         if found is not None:
             yield found
             return

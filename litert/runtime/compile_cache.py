@@ -171,7 +171,7 @@ def _problem(kept: Kept, options: Options) -> str:
     for asset in assets:
         if asset.op_name not in named:
             if files:  # a file deeper in a directory, which the key does not cover
-                return f"'{asset.name}' is not in any of the files that may have changed"
+                return f"'{asset.name}' is in none of the files whose changes are detected"
             continue  # a file of a layer in a directory that the key covers
         if asset.companion_path and not _is_unchanged(asset, infos, root):
             return f"'{asset.name}' has changed"

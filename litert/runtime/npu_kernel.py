@@ -221,8 +221,8 @@ class NpuKernel:
         pattern = RankedTensorType.of(largest.element_type, port.compiled_shape)
         raise LiteRtError(
             Status.RUNTIME_FAILURE,
-            f"output {port.index} has shape {list(shape)}, which does not fit {pattern} in "
-            f"{largest.size_bytes} bytes",
+            f"output {port.index} has shape {list(shape)}, but must match {pattern} and take "
+            f"at most {largest.size_bytes} bytes",
             self._where,
             VENDOR_REPAIRS,
         )

@@ -225,7 +225,7 @@ class PlannedSubgraph:
         if tensor in self._untold and not (self.has_run or wanted):
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"the shape {self.tensor_type(tensor)} is known only at run time",
+                f"the shape of {self.tensor_type(tensor)} is known only at run time",
                 where,
                 "Run the model with arrays (CompiledModel.run), or with your own buffer that is "
                 "large enough.",

@@ -267,7 +267,7 @@ CLOSED: dict[str, tuple[Change, str]] = {
     ),
     "handed on": (
         lambda m: m.subgraphs[1].outputs.__setitem__(0, m.subgraphs[1].inputs[0]),
-        "returns an input unchanged",
+        "a tensor occurs twice among the inputs and outputs",
     ),
     "another shape": (
         lambda m: setattr(m.subgraphs[1].inputs[0], "shape", (8, 1)),
@@ -287,11 +287,11 @@ CLOSED: dict[str, tuple[Change, str]] = {
     ),
     "an input with data": (
         lambda m: setattr(m.subgraphs[1].inputs[0].buffer, "blob", Blob(bytes(32))),
-        "has a constant input",
+        "an input of the decomposition is a constant",
     ),
     "nobody's output": (
         lambda m: m.subgraphs[1].ops[-1].release(),
-        "one of the decomposition's outputs is computed by no op of the decomposition",
+        "the decomposition has an output that none of its ops computes",
     ),
 }
 

@@ -161,7 +161,7 @@ def test_the_largest_partitions_stay_where_there_is_a_limit(
     )
     assert [op.name for op in report.npu_ops] == ["B", "B"]
     assert reasons(report)["A"] == (
-        "the op is in one of the smallest of 3 partitions, and only 1 are allowed"
+        "the op's partition is one of the smallest: there are 3 partitions, and the limit is 1"
     )
 
 
@@ -172,7 +172,7 @@ def test_the_limit_holds_for_what_a_refused_partition_becomes(
     report = apply_plugin(chain("A", "B", "C", "D", "E"), tmp_path / "out.bin", options)
     assert [op.name for op in report.npu_ops] == ["A", "B", "D", "E"]
     assert reasons(report) == {
-        "C": "the op is in one of the smallest of 3 partitions, and only 2 are allowed"
+        "C": "the op's partition is one of the smallest: there are 3 partitions, and the limit is 2"
     }
     with read_model(tmp_path / "out.bin") as model:
         assert len(model.byte_code) == len(calls(model)) == 2
@@ -420,7 +420,8 @@ def test_the_output_is_no_companion_of_an_asset(
         ),
         (
             "transform_count",
-            "the plugin's transform returns the invalid entry 't': -1, not a name with a number of matches",
+            "the plugin's transform returns the invalid entry 't': -1; "
+            "an entry must map a name to a number of matches",
         ),
         ("partition_raises", "ZeroDivisionError: of the fake (vendor 'Fake', partition, at"),
         ("partition_exits", "SystemExit: 3 (vendor 'Fake', partition"),
@@ -429,13 +430,13 @@ def test_the_output_is_no_companion_of_an_asset(
         ("partition_text", "the plugin pushes 'CONV_2D', which is not an op of subgraph 0"),
         (
             "partition_index",
-            "the plugin pushes an op with partition index -1, which is not a number from 0",
+            "the plugin pushes an op with partition index -1, which is not a whole number of at least 0",
         ),
         ("partition_list", "the plugin's ops are int, not a sequence"),
         ("partition_bare", "the plugin's ops contain Op, not Selection"),
         (
             "partition_refusal",
-            "op_list.refusals has Op(A): 7, not an op of the subgraph with a reason as text",
+            "op_list.refusals has the entry Op(A): 7; an entry must map an op of the subgraph to a string",
         ),
         (
             "partition_changes",
@@ -443,7 +444,7 @@ def test_the_output_is_no_companion_of_an_asset(
         ),
         (
             "partition_returns",
-            "the plugin's partition returns list, but must return None, and take ops by op_list.push",
+            "the plugin's partition returns list, but must return None, and select ops with op_list.push",
         ),
         ("compile_raises", "KeyError: 'missing' (vendor 'Fake', compile, at"),
         ("compile_none", "the plugin's compile returns NoneType, not a CompiledResult"),
@@ -453,7 +454,10 @@ def test_the_output_is_no_companion_of_an_asset(
         ("compile_empty", "byte code module 0 is empty"),
         ("compile_name", "NPU call 0 has the invalid name ''"),
         ("compile_surrogate", "NPU call 0 has the invalid name '\\udc80'"),
-        ("compile_shape", "NPU call 'f' has the invalid shape_outputs [1]: give different indices"),
+        (
+            "compile_shape",
+            "NPU call 'f' has the invalid shape_outputs [1]: each index must be that of a different output",
+        ),
         ("companions_raises", "IndexError: list index out of range (vendor 'Fake', companions, at"),
         ("companions_text", "the plugin's companions are str, not a sequence"),
         (

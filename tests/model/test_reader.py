@@ -222,13 +222,13 @@ def set_tensor(field: str, value: int) -> Callable[[Any], None]:
     [
         (set_subgraph("inputs", 3), "input 3 is used, but there are 3"),
         (set_subgraph("outputs", 0, -1), "output -1"),
-        (set_op("inputs", [0, 3]), "an index is past"),
-        (set_op("inputs", [-2, 0]), "an index is past"),
-        (set_op("outputs", [3]), "an index is past"),
-        (set_op("outputs", [-1]), "an index is past"),
-        (set_op("intermediates", [3]), "an index is past"),
-        (set_op("opcodeIndex", 1), "an index is past"),
-        (set_tensor("buffer", 2), "buffer 2 is used, but there are 2"),
+        (set_op("inputs", [0, 3]), "an index is out of range"),
+        (set_op("inputs", [-2, 0]), "an index is out of range"),
+        (set_op("outputs", [3]), "an index is out of range"),
+        (set_op("outputs", [-1]), "an index is out of range"),
+        (set_op("intermediates", [3]), "an index is out of range"),
+        (set_op("opcodeIndex", 1), "an index is out of range"),
+        (set_tensor("buffer", 2), "buffer 2 is used, but there are only 2"),
         (set_tensor("type", 99), "element type 99"),
     ],
     ids=[
@@ -433,8 +433,8 @@ def test_metadata_may_lie_behind_the_flatbuffer() -> None:
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        (metadata([], None), "buffer 0 is used, but there are 0"),
-        (metadata([(1, "I", 3)], one_buffer()), "buffer 3 is used, but there are 1"),
+        (metadata([], None), "buffer 0 is used, but there are only 0"),
+        (metadata([(1, "I", 3)], one_buffer()), "buffer 3 is used, but there are only 1"),
         (metadata([], one_buffer((1, "Q", 4), (2, "Q", 1 << 40))), "data at 4 to"),
         (metadata([], one_buffer())[:8], "outside the file"),
         (b"\xff\xff\xff\x7fTFL3", "outside the file"),

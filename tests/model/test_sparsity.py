@@ -117,4 +117,7 @@ def test_a_level_without_its_parts_is_refused() -> None:
     ]
     sparsity = Table.make("SparsityParameters", traversal_order=(0, 1), dim_metadata=levels)
     tensor = ModelBuilder().constant("c", b"\5", "int8", (3, 4), sparsity=sparsity)
-    assert find_sparsity_mistake(tensor) == "a sparse constant: a level has no array_segments"
+    assert (
+        find_sparsity_mistake(tensor)
+        == "a sparse constant: the metadata of a dimension has no array_segments"
+    )

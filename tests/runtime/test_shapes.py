@@ -232,7 +232,7 @@ def test_an_output_that_nothing_bounds_has_no_buffer_before_a_run(load: Load) ->
     model = load(builder.bytes())
     for call in (model.create_output_buffers, model.get_output_buffer_requirements):
         with pytest.raises(
-            LiteRtError, match=r"the shape tensor<\?xf32> is known only at run time"
+            LiteRtError, match=r"the shape of tensor<\?xf32> is known only at run time"
         ) as error:
             call(0)
         assert error.value.where == "output 'y' of the main subgraph"

@@ -83,7 +83,7 @@ class KernelListing:
         for index, argument in enumerate(self.arguments):
             yield f"  {index}  {argument.declared:{width}}  <-  {argument.bound}"
         if self.defines:
-            yield "defines of the layer:"
+            yield "macros that the layer defines:"
             yield from (f"  {name} = {value}" for name, value in self.defines)
         if self.build_options:
             yield f"build options: {self.build_options}"
@@ -154,7 +154,9 @@ def _describe(
         return f"the constant '{binding.name}'"
     if isinstance(binding, ShapeArgument):
         return f"the shape of {'output' if binding.is_output else 'input'} {binding.index}"
-    kind = binding.element_type.name.lower() if binding.element_type else "elements like input 0"
+    kind = (
+        binding.element_type.name.lower() if binding.element_type else "the element type of input 0"
+    )
     if isinstance(binding, (ScalarArgument, ConstantArgument)):
         value = OpValues(op).resolve(binding.source)
         noun = "scalar" if isinstance(binding, ScalarArgument) else "constant"

@@ -118,8 +118,8 @@ def _compile(device: ChosenDevice, programs: Mapping[str, _LayerProgram]) -> lis
 
 
 _SIZES_HINT = (
-    "Sizes that are known only in a run are arguments of the kernel: pass them to the functions that the "
-    "kernel calls, and write the kernel's name and parameters without macros."
+    "The kernel gets sizes that are known only at run time as arguments, not as macros: pass these arguments "
+    "to the functions that the kernel calls, and write the kernel's name and parameters without macros."
 )
 
 

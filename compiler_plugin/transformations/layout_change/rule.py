@@ -171,7 +171,7 @@ def find_plans(
         elif plan.is_bound:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"{op.name} cannot be in {change.to}: {problem}",
+                f"{op.name} cannot change to layout {change.to}: {problem}",
                 f"op '{op.outputs[0].name}'",
                 "Leave the op to the CPU, or use --disable_nhwc_to_nchw.",
             )

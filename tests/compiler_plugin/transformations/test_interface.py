@@ -176,7 +176,9 @@ def test_a_model_without_images_stays_and_the_report_says_so(tmp_path: Path) -> 
     b.output(b.op("RELU", [b.input("x", "float32", (2, 3))], [("y", "float32", (2, 3))]))
     model, warnings = transformed(tmp_path, b.build(), data_layout="NCHW")
     assert ops(model) == ["RELU"]
-    assert warnings == ["--data_layout=NCHW: no input or output has four or five dimensions"]
+    assert warnings == [
+        "--data_layout=NCHW: no input or output of the model has four or five dimensions"
+    ]
 
 
 def test_what_an_op_calls_keeps_its_layout(tmp_path: Path) -> None:

@@ -526,7 +526,7 @@ def test_ports_come_and_go_by_number() -> None:
     assert node.add_output_port(1) == node.out_port(1)
     assert node.add_output_port(1, skip_if_exist=True) == node.out_port(1)
     with pytest.raises(
-        LiteRtError, match=r"cannot have output port 3 yet\. The next output port has number 2"
+        LiteRtError, match=r"cannot have output port 3 yet\. The next output port has index 2"
     ):
         node.add_output_port(3)
     node.delete_output_port(1)
@@ -706,7 +706,7 @@ CLASS = f"{IMPORT}*\n\nclass A({{}}):\n    pass\n"
             "front",
             f"{CLASS.format('FrontReplacementPattern')}    def run_before(self):\n"
             "        return [FrontStart]\n",
-            "run_before of a names FrontStart, which marks the opposite end of the phase",
+            "run_before of a names FrontStart, so the transformation would run outside of its phase",
         ),
         (
             "front",

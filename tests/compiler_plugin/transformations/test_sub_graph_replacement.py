@@ -113,9 +113,9 @@ def test_what_comes_from_outside_is_an_input_in_execution_order_and_constants_ar
     assert (match.inputs_count(), match.outputs_count()) == (2, 1)
     with pytest.raises(LiteRtError, match="2 ops read input 0"):
         match.single_input_node(0)
-    with pytest.raises(LiteRtError, match="the sub-graph has 1 outputs, but none with number 1"):
+    with pytest.raises(LiteRtError, match="the sub-graph has 1 outputs, but none with index 1"):
         match.output_node(1)
-    with pytest.raises(LiteRtError, match="the sub-graph has 2 inputs, but none with number -1"):
+    with pytest.raises(LiteRtError, match="the sub-graph has 2 inputs, but none with index -1"):
         match.input_nodes(-1)
 
 
