@@ -229,8 +229,8 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
             raise LiteRtError(
                 Status.UNSUPPORTED,
                 f"the shape of output {output_index} is known only after a run and can be as large as {expected}, "
-                f"but the host has allocated memory only for {tensor_type}",
-                hint="Compile a model that has only fixed shapes for this host.",
+                f"but the host program has allocated memory only for {tensor_type}",
+                hint="For this host program, compile a model that has only fixed shapes.",
             )
         found = None
         if is_dynamic and len(tensor_type.shape) == len(expected.shape):

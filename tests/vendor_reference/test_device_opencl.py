@@ -103,7 +103,9 @@ def test_the_loaders_reason_is_told_where_no_driver_loads(tmp_path: Path) -> Non
         opencl._first_that_loads(chosen(str(damaged)))
     assert error.value.status is Status.DYNAMIC_LOADING and error.value.where == str(damaged)
     assert "OpenCL does not start: file too short" in error.value.what
-    assert "before these libraries, or choose another driver: " in error.value.hint
+    assert (
+        "before the program loads these libraries, or choose another driver: " in error.value.hint
+    )
 
 
 BEHIND_OPENVINO = """
@@ -118,7 +120,7 @@ def test_a_program_that_has_openvino_loaded_gets_a_driver_or_is_told_why() -> No
     """Its libtbb is older than the one that Intel's driver needs."""
     pytest.importorskip("openvino")
     done = subprocess.run([sys.executable, "-c", BEHIND_OPENVINO], capture_output=True, text=True)
-    assert done.returncode == 0 or "NPU before these libraries" in done.stderr
+    assert done.returncode == 0 or "NPU before the program loads these libraries" in done.stderr
 
 
 BEHIND_PYOPENCL = """

@@ -34,7 +34,7 @@ def test_a_device_that_cannot_be_split_says_so(
     if device.info.compute_units == 1:
         pytest.skip("a device of one compute unit needs no split")
     monkeypatch.setattr(device, "_parts", {})
-    with pytest.raises(LiteRtError, match="cannot be split into 1 of") as error:
+    with pytest.raises(LiteRtError, match="cannot be limited to 1 of") as error:
         device.limited(1)
     assert error.value.status is Status.UNSUPPORTED
 

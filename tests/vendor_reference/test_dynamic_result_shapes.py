@@ -168,12 +168,12 @@ def _opened(n: Network, x: Tensor, shape: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda n, x: _resized(n, x, n.input("s", 2, dtype="int32")), "the size is computed outside of"),
-        (lambda n, x: _opened(n, x, n.input("s", 4, dtype="int32")), "the result is computed outside of"),
+        (lambda n, x: _resized(n, x, n.input("s", 2, dtype="int32")), "computed in the NPU call from the SHAPE"),
+        (lambda n, x: _opened(n, x, n.input("s", 4, dtype="int32")), "computed in the NPU call from the op"),
         (lambda n, x: _opened(n, x, _shape(n, x)), "the result has shape [-1, -1, -1, 3], but the model declares"),
         (
             lambda n, x: _opened(n, x, _pack(n, [*_sizes(n, _shape(n, x)), 5])),
-            "the operand's, multiplied by the stride, plus a constant",
+            "those of the operand, multiplied by the strides, plus constants",
         ),
         (lambda n, x: _opened(n, x, n.ints(1, 8, 9, 5)), "a size of the operand is known only at run time"),
     ],

@@ -299,7 +299,7 @@ def test_a_header_with_any_other_value_is_refused_or_still_an_executable(
         (["functions", 0, "tasks", 1, "commands", 0, 1], [1, 2], f"2 elements, expected {len(POOL_WORDS)}"),
         (["functions", 0, "tasks", 1, "commands", 0, 1, 1], 3, "3 is not from 0 to 2"),
         (["functions", 0, "tasks", 1, "commands", 0, 1, 2], 2**32, "is not from 0 to"),
-        (["functions", 0, "tasks", 1, "commands", 0, 1, 1], [0, 0], "number in a command must be a constant"),
+        (["functions", 0, "tasks", 1, "commands", 0, 1, 1], [0, 0], "index of an argument in a command must be a constant"),
         (["functions", 0, "tasks", 1, "arguments", 1, "index"], 1, "there is no output 1"),
         (["functions", 0, "tasks", 1, "arguments", 1], {"kind": "local", "size_bytes": 1}, "kind local"),
         (["instructions", 0, 1, 2], "long size", "'long size' is not a field"),
@@ -473,15 +473,21 @@ def test_a_function_for_fp16_arithmetic_has_the_name_of_the_one_whose_place_it_t
 @pytest.mark.parametrize(
     ("functions", "what"),
     [
-        (_with_fp16().functions[1:], "needs fp16, but there is no function that it replaces"),
-        (_with_fp16().functions[::-1], "needs fp16, but there is no function that it replaces"),
+        (
+            _with_fp16().functions[1:],
+            "needs fp16, but the function that it replaces does not exist",
+        ),
+        (
+            _with_fp16().functions[::-1],
+            "needs fp16, but the function that it replaces does not exist",
+        ),
         (
             [*_with_fp16().functions, _with_fp16().functions[1]],
             "there are two functions named 'call'",
         ),
         (
             _with_fp16(name="other").functions,
-            "needs fp16, but there is no function that it replaces",
+            "needs fp16, but the function that it replaces does not exist",
         ),
         (
             _with_fp16(outputs=[RankedTensorType.of(F32, (2, 4))]).functions,

@@ -189,7 +189,7 @@ BAD_FILES: dict[str, tuple[dict[str, Any], str]] = {
     "an entry beside layers": ({**SEVERAL, "entry": "k"}, "$.entry: this field is not allowed beside 'layers'"),
     "a second layer that is wrong": (
         {"layers": [SEVERAL["layers"][0], {"name": "A", "sources": ["k.cl"], "entry": "1"}]},
-        "$.layers[1].entry: '1' is not a name in C"),
+        "$.layers[1].entry: '1' is not a valid C identifier"),
 }  # fmt: skip
 
 
@@ -229,7 +229,7 @@ CHANGES: list[tuple[str, list[str | int], object, str]] = [
     ("no sources", ["sources"], [], "$.sources: 0 elements, expected 1 or more"),
     ("a source that is no text", ["sources"], [1], "$.sources[0]: 1 is not a string"),
     ("an unknown field", ["source"], "k.cl", "$: unknown field 'source'. Did you mean 'sources'?"),
-    ("an entry that is no name", ["entry"], "a b", "$.entry: 'a b' is not a name in C"),
+    ("an entry that is no name", ["entry"], "a b", "$.entry: 'a b' is not a valid C identifier"),
     ("an argument of two kinds", ["arguments", 0, "output"], 0, "but input and output is given"),
     ("an argument of no kind", ["arguments", 0], {}, "$.arguments[0]: exactly one of input"),
     ("a negative input", ["arguments", 0, "input"], -1, "$.arguments[0].input: -1 is not from 0"),

@@ -122,8 +122,8 @@ def test_a_half_that_is_float_for_the_kernel_alone_is_said_to_be() -> None:
     with pytest.raises(LiteRtError, match=r"tensor<4xf32> in the kernel, whose type in C") as error:
         check("__global", "half*", input_0)
     assert error.value.hint == (
-        "Declare the argument as float* or INPUT0_TYPE*. For a float16 tensor of the model, "
-        "--reference_fp16=float or the layer's description makes the kernel get floats."
+        "Declare the argument as float* or INPUT0_TYPE*. To get a float16 tensor of the model as floats, "
+        "set --reference_fp16=float, or set a type in the layer's description."
     )
 
 
@@ -144,7 +144,7 @@ def test_bits_that_are_read_as_another_type_are_noted(type_name: str, bound: Bou
     assert note.startswith(
         f"k.cl, op 'K': argument 0 of kernel 'k' is declared '__global {type_name}"
     )
-    assert note.endswith("the kernel gets its bytes unchanged.")
+    assert note.endswith("the kernel gets the bytes without a conversion.")
 
 
 def test_a_group_larger_than_the_device_takes_is_refused() -> None:

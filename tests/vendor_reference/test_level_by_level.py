@@ -212,7 +212,7 @@ CALL = "func.call @{}(%0) : (tensor<4xf32>) -> tensor<4xf32>"
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (CALL.format("f"), "the call of 'f' does not call the function of a layer"),
+        (CALL.format("f"), "'f' is called, but is not the function of a layer"),
         (
             "shape.shape_of %0 : tensor<4xf32> -> !shape.shape",
             "shape.shape_of cannot be lowered to IERT",

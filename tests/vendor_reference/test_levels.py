@@ -163,15 +163,15 @@ BAD = {
     ),
     "a reorder to another shape": (
         "%1 = IE.Reorder(%0) : tensor<2x3xf32> -> tensor<3x2xf32>",
-        "shape (2, 3) becomes (3, 2)",
+        "the shape must not change, but (2, 3) becomes (3, 2)",
     ),
     "a reorder to other elements": (
         "%1 = IE.Reorder(%0) : tensor<2x3xf32> -> tensor<2x3xf16>",
-        "elements change",
+        "the element type must not change",
     ),
     "a conversion to another layout": (
         f"%1 = IE.Convert(%0) : tensor<2x3xf32> -> tensor<2x3xf16, {TWO}>",
-        "the layout changes",
+        "the layout must not change",
     ),
     "no outputs": ("IE.Layer1(%0) : tensor<2x3xf32> -> ", "the layer has no outputs"),
     "a constant of unknown shape": (
@@ -215,7 +215,7 @@ BAD = {
     ),
     "a buffer in another space than its type says": (
         "%1 = VPUIP.DeclareBuffer @DDR[0] : memref<4xf32, @CMX>",
-        "the buffer in @DDR has type memref<4xf32, @CMX>",
+        "the buffer is declared in @DDR, but has type memref<4xf32, @CMX>",
     ),
     "a buffer in no space": ("%1 = VPUIP.DeclareBuffer @L2[0] : memref<4xf32>", "no memory space @L2"),
     "a buffer before the arena": ("%1 = VPUIP.DeclareBuffer @DDR[-64] : memref<4xf32>", "offset -64"),

@@ -230,7 +230,7 @@ def test_scalars_are_passed_by_value(
         (ScalarArgument(I32, Literal("x")), None, "the text 'x', but int32 is expected"),
         (ScalarArgument(I32, Literal((1, 2))), None, "a scalar argument cannot have several values"),
         (ScalarArgument(I32, FlexOption("m")), {"n": 1, "mm": 2}, "its options are mm, n. Did you mean"),
-        (ScalarArgument(I32, FlexOption("n")), {"n": {"a": 1}}, "neither a text nor a number"),
+        (ScalarArgument(I32, FlexOption("n")), {"n": {"a": 1}}, "is not a text, a number or a list of numbers"),
         (ScalarArgument(I32, FlexOption("n")), b"\1\0\0\0\2\0\0\0", "not a FlexBuffer map. For options in"),
         (ScalarArgument(I32, StructField(I32, 6)), b"\0" * 8, "is at bytes 6 to 10, but the options have 8 bytes"),
         (ScalarArgument(F32, QuantizationOf("scale", False, 0)), None, "input 0 is not quantized"),

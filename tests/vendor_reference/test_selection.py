@@ -185,6 +185,6 @@ def test_of_two_ops_that_share_indices_both_are_taken_or_none(names: list[str]) 
 
     found = answers(build(), *names)
     assert found["pool"] and found["unpool"]
-    assert any("give an asset for both" in reason for reason in found.values())
+    assert any("give assets for both ops" in reason for reason in found.values())
     both = answers(build(), "MaxPoolingWithArgmax2D", "MaxUnpooling2D")
     assert set(both.values()) == {""}

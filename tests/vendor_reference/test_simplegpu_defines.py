@@ -127,7 +127,7 @@ def test_an_option_that_cannot_be_a_define_is_noted() -> None:
     text, notes = prelude({"a-b": 1, "nested": {"x": 1}, "note": "it's", "blob": b"\0"})
     assert "PARAM_" not in text
     assert notes == [
-        "op 'Mine': option 'a-b' becomes no define: the option's name cannot be part of a C name.",
+        "op 'Mine': option 'a-b' becomes no define: the option's name cannot be part of a C identifier.",
         "op 'Mine': option 'blob' becomes no define: the value is neither numbers nor text.",
         "op 'Mine': option 'nested' becomes no define: the value is neither numbers nor text.",
         "op 'Mine': option 'note' becomes no define: the value is the text \"it's\", which a #define "

@@ -87,7 +87,7 @@ def find_narrow_index_notes(text: str) -> list[str]:
     shown = dict.fromkeys(f"'{index.name}' ({places[index.line - 1]})" for index in found)
     functions = " and ".join(sorted({index.function for index in found}))
     return [
-        f"index narrower than size_t, from {functions}, in an address: {', '.join(shown)}. {_COST}"
+        f"an address uses an index from {functions} in a type narrower than size_t: {', '.join(shown)}. {_COST}"
     ]
 
 

@@ -147,7 +147,7 @@ def sanitize(
     for index, fault in enumerate(faults):
         if fault.kernel != task.entry:
             what = (
-                f"{fault.what}, where a kernel reorders elements that '{task.entry}' has not "
+                f"{fault.what}, in another kernel, which reorders elements that '{task.entry}' has not "
                 "written"
             )
             faults[index] = replace(fault, what=what, places=())

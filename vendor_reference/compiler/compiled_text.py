@@ -228,7 +228,7 @@ class _TextPluginFactory(ReferencePluginFactory):
         return self._plugin
 
 
-_CONSTANTS = "Pass the constants.json that the dump wrote, or a .npz file, with --constants."
+_CONSTANTS = "With --constants, pass the constants.json that the dump wrote, or a .npz file."
 
 
 def _write_sources(edited: EditedIr, folder: str) -> list[CustomOpInfo]:

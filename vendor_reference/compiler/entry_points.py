@@ -72,21 +72,21 @@ def entries_by_build(
                 _where(layer),
                 "Set the layer's entry to one of these kernels."
                 if layer.kernel.entry
-                else "Name the kernel like the op, or set its entry in a description (.json).",
+                else "Give the kernel the op's name, or set the layer's entry in a description (.json).",
             )
         entries[task.op_name] = entry
         kernel = kernels[entry]
         if len(kernel.arguments) != len(task.arguments):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"arguments of kernel '{entry}': {len(kernel.arguments)} declared, "
+                f"number of arguments of kernel '{entry}': {len(kernel.arguments)} declared, "
                 f"{len(task.arguments)} bound",
                 _where(layer),
                 "Describe each kernel argument in the layer's description."
                 if layer.kernel.arguments
                 else (
-                    "The bound arguments are the op's inputs, then its outputs; a description "
-                    "(.json) can bind others."
+                    "The arguments are bound to the op's inputs, then to its outputs; a description (.json) "
+                    "can bind other values."
                 ),
             )
         notes.extend(check_bindings(entry, kernel, task, bound, _where(layer)))

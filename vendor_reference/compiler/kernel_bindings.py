@@ -35,8 +35,8 @@ _BITS = {
 }  # fmt: skip
 _FLOATS = ("half", "float", "double")
 _HALF_HINT = (
-    " For a float16 tensor of the model, --reference_fp16=float or the layer's description makes the "
-    "kernel get floats."
+    " To get a float16 tensor of the model as floats, set --reference_fp16=float, or set a type in the "
+    "layer's description."
 )
 _KNOWN_TYPE = re.compile(rf"({'|'.join(_BITS)})(2|3|4|8|16)?(\*?)")
 
@@ -128,8 +128,8 @@ def check_bindings(
                 Status.INVALID_ARGUMENT,
                 f"{declared}, which needs {binding.access.value}",
                 where,
-                "Change the declaration, or bind the arguments in the kernel's order: inputs, then "
-                "outputs, or as a description (.json) says.",
+                "Change the declaration, or the order in which the arguments are bound. Without a "
+                "description (.json), the op's inputs are bound first, then its outputs.",
             )
         mismatch = _find_mismatch(argument, binding)
         if mismatch is not _Mismatch.NONE:
@@ -144,7 +144,7 @@ def check_bindings(
                     what = f"{declared} in the kernel, whose type in C is {c_type}"
                     hint += _HALF_HINT
                 raise LiteRtError(Status.INVALID_ARGUMENT, what, where, hint)
-            notes.append(f"{where}: {what}: the kernel gets its bytes unchanged.")
+            notes.append(f"{where}: {what}: the kernel gets the bytes without a conversion.")
     _check_group(entry, kernel, task, where)
     return notes
 

@@ -264,6 +264,6 @@ def _keep_pairs_together(ops: Sequence[Op], taken: set[Op], refused: dict[Op, st
                 taken.discard(alone)
                 refused[alone] = (
                     f"{other.name}, which shares indices with the op, stays on the CPU, where indices have "
-                    "another encoding: give an asset for both"
+                    "a different encoding than on the NPU: give assets for both ops"
                 )
                 changed = True

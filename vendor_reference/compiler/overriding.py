@@ -59,11 +59,13 @@ def overriding_notes(taken: Sequence[Op], layers: Mapping[str, CustomLayer]) -> 
         neighbours, crossing = _surroundings(ops, on_npu)
         fused = f", and their fusing with {', '.join(neighbours)}" if neighbours else ""
         tensors = "1 tensor passes" if crossing == 1 else f"{crossing} tensors pass"
-        hand_over = f" {tensors} between CPU and NPU because of this." if crossing else ""
+        hand_over = (
+            f" {tensors} between CPU and NPU because the ops are on the NPU." if crossing else ""
+        )
         yield (
             f"{name}: {count} overridden by layer{title} of {layer.file_name}. This loses the "
-            f"CPU's own kernels (XNNPACK){fused}.{hand_over} Override ops only if the gain is "
-            "larger than that: litert-npu benchmark measures it."
+            f"CPU's own kernels (XNNPACK){fused}.{hand_over} Override ops only if the model "
+            "becomes faster: litert-npu benchmark measures how fast the model is."
         )
 
 

@@ -62,8 +62,8 @@ def shapes_refusal(op: Op, layer: CustomLayer) -> str:
     for index, tensor in enumerate(op.outputs):
         if not tensor.type.layout.is_static and find_shape_rule(op, layer, index) is None:
             return (
-                f"output {index} is {tensor.type}, and the layer does not say how the shape is found: give the "
-                "description (.json) output_shapes, or let the kernel write it"
+                f"output {index} is {tensor.type}, and the layer does not say how the shape is found: add "
+                "output_shapes to the description (.json), or let the kernel write the shape"
             )
     return ""
 

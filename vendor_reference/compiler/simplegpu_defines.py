@@ -235,7 +235,7 @@ def _options(op: Op, values: OpValues, notes: list[str]) -> list[tuple[str, str]
         value = as_value(entry)
         reason = ""
         if not f"_{key}".isidentifier() or not key.isascii():
-            reason = "the option's name cannot be part of a C name"
+            reason = "the option's name cannot be part of a C identifier"
         elif value is None:
             reason = "the value is neither numbers nor text"
         else:

@@ -21,8 +21,8 @@ from vendor_reference.custom_layers.kernel_source import decode_source, includes
 
 _MOST_BYTES = 64 << 20
 _HINT = (
-    "Put the file into the asset's folder or one of its subfolders, or specify a common folder with "
-    "--asset_root."
+    "Put the file into the asset's folder or a subfolder of it. To use files from elsewhere, set "
+    "--asset_root to a folder that contains both the asset and these files."
 )
 
 

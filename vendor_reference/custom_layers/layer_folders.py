@@ -21,8 +21,8 @@ from vendor_reference.custom_layers.companion_files import AssetFiles
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 
 _KINDS = (
-    "Files with layers for any model have one of the suffixes {}; assign other files to an op with "
-    "--npu_custom_op_info=op,path."
+    "Only files with one of the suffixes {} say for which ops they are; assign a file with another "
+    "suffix to an op with --npu_custom_op_info=op,path."
 )
 
 

@@ -125,7 +125,7 @@ class OpValues:
             value = as_value(entries[source.key])
             if value is None:
                 raise self._error(
-                    f"option '{source.key}' is neither a text nor a number or list of numbers"
+                    f"option '{source.key}' is not a text, a number or a list of numbers"
                 )
             return value if source.element is None else self._element(value, source)
         if source.default is not None:

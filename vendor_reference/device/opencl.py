@@ -43,7 +43,7 @@ _LOADER = "libOpenCL"
 
 _HIDDEN_HINT = (
     "The program may have loaded other versions of libraries that the driver needs, such as OpenVINO's libtbb. "
-    "Load a model for the NPU before these libraries, or choose another driver: "
+    "Load a model for the NPU before the program loads these libraries, or choose another driver: "
 )
 _LOG = logging.getLogger(__name__)
 _PYOPENCL_HINT = "pip install pyopencl"

@@ -57,7 +57,7 @@ class OpenClDevice(OpenClContext):
         if part is None:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"the device cannot be split into {num_units} of {self.info.compute_units} compute units",
+                f"the device cannot be limited to {num_units} of its {self.info.compute_units} compute units",
                 str(self.info),
             )
         found = copy(self)

@@ -122,7 +122,8 @@ def _none_left(wanted: str, proofs: Sequence[Proof]) -> LiteRtError:
     if wanted and there:
         what = f"there is no OpenCL device '{wanted}'; the available devices are {'; '.join(there)}"
         hint = (
-            f"Set {VARIABLE} to platform[:device], with parts of the names of an available device."
+            f"Set {VARIABLE} to platform[:device]: a part of the name of a device's platform and, if you "
+            "like, a part of the device's name."
         )
     else:
         what = (

@@ -185,7 +185,7 @@ def _check_name(node: JsonNode, function: Function, before: Sequence[Function], 
         raise node.error(f"there are two functions named '{function.name}'", hint)
     if not same:
         raise node.error(
-            f"function '{function.name}' needs fp16, but there is no function that it replaces",
+            f"function '{function.name}' needs fp16, but the function that it replaces does not exist",
             hint,
         )
     taken = same[0]
@@ -261,7 +261,7 @@ class _FunctionChecks:
             output, holder, index = dynamic.output, dynamic.shape_output, dynamic.shape
             if max(output, holder) >= len(outputs) or index >= len(shapes):
                 raise node.error(
-                    f"shape {index} of output {output} in output {holder} is invalid: there are only "
+                    f"output {output} has shape {index}, to be written to output {holder}, but there are only "
                     f"{len(shapes)} shapes and {len(outputs)} outputs"
                 )
             bound = shapes[index].bound
@@ -301,7 +301,7 @@ class _FunctionChecks:
                 self._check_items(self._node.at("tasks", index, "global_size"), task)
             for needed in find_needed(index, task, holes, shapes):
                 if times[needed] >= index:
-                    what = f"task {index} needs shape {needed}, which is not yet known then"
+                    what = f"task {index} needs shape {needed}, which is not known when the task starts"
                     raise self._node.error(what)
 
     def check_taps(self) -> None:
@@ -352,7 +352,7 @@ class _FunctionChecks:
             size = self._function.find_bytes(argument, self._constants)
             if size < needed:
                 raise there.error(
-                    f"the argument has {size} bytes, but the kernel was compiled for {needed}"
+                    f"the argument has {size} bytes, but the kernel was compiled for at least {needed}"
                 )
 
     def _check_items(self, node: JsonNode, task: KernelTask) -> None:
@@ -363,7 +363,7 @@ class _FunctionChecks:
         except LiteRtError as error:
             raise node.error(error.what) from None
         if items > task.most_items:
-            what = f"the launch has {items} work items, but the kernel was compiled for {task.most_items}"
+            what = f"the launch has {items} work items, but the kernel was compiled for at most {task.most_items}"
             raise node.error(what)
 
     def _check_layer_task(self, index: int, task: LayerTask) -> None:
@@ -391,7 +391,7 @@ class _FunctionChecks:
                     node.at(1, number).integer(0, most)
             elif number in names:
                 raise node.at(1, number).error(
-                    "the argument number in a command must be a constant"
+                    "the index of an argument in a command must be a constant"
                 )
         for number, name in names.items():
             word = command.words[number]

@@ -119,7 +119,7 @@ def test_a_build_error_in_a_header_shows_the_header_s_line(
 MISFITS = {
     "number of arguments": (
         "__kernel void k(__global float* x) { x[0] = 1; }",
-        "arguments of kernel 'k': 1 declared, 2 bound",
+        "number of arguments of kernel 'k': 1 declared, 2 bound",
     ),
     "no kernel": ("float f(float x) { return x; }", "no kernel 'k' in the asset, which has none"),
 }
@@ -178,7 +178,10 @@ def test_an_int_index_in_an_address_is_a_note_with_its_line(
     (author / "Softsign.cl").write_text(text)
     check = ("layer", "check", "Softsign.cl", *SHAPES, OPTIONS)
     assert litert_npu(*check) == 0
-    note = "index narrower than size_t, from get_global_id, in an address: 'int i' (Softsign.cl:2). On a CPU, "
+    note = (
+        "an address uses an index from get_global_id in a type narrower than size_t: 'int i' (Softsign.cl:2). "
+        "On a CPU, "
+    )
     printed = capsys.readouterr().out
     assert f"  note: {note}" in printed and "ok: the layer builds" in printed
     assert litert_npu(*check, "--report=json") == 0
@@ -186,7 +189,7 @@ def test_an_int_index_in_an_address_is_a_note_with_its_line(
     assert report["passed"] and any(n.startswith(note) for n in report["subjects"][0]["notes"])
     (author / "Softsign.cl").write_text(SOFTSIGN)
     assert litert_npu(*check) == 0
-    assert "index narrower" not in capsys.readouterr().out
+    assert "narrower than" not in capsys.readouterr().out
 
 
 def test_an_op_of_dynamic_shape_is_checked_within_bounds(

@@ -134,8 +134,8 @@ class LayerFunctions:
             return False
         self._notes.append(
             f"{where}: the kernel gets half tensors as half on devices with fp16 arithmetic, and as "
-            "float on others; the device decides when it loads the model. --reference_fp16=half or "
-            "float decides now."
+            "float on other devices; the device decides when it loads the model. To decide now, set "
+            "--reference_fp16=half or --reference_fp16=float."
         )
         return True
 

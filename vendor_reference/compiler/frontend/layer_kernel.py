@@ -190,9 +190,9 @@ def _check_port(place: int, binding: TensorArgument | ShapeArgument, op: Op) -> 
             Status.INVALID_ARGUMENT,
             f"argument {place} is bound to {kind} {binding.index}, but the op has {len(tensors)} "
             f"{kind}{'s' if len(tensors) != 1 else ''}",
-            hint=f"The op's {kind}s count from 0"
+            hint=f"The op's {kind}s are counted from 0"
             + (
-                ", also in a .xml that continues the numbers of the inputs."
+                ", even if a .xml file numbers the outputs after the inputs."
                 if binding.is_output
                 else "."
             ),

@@ -137,7 +137,7 @@ def _read_source(entry: Attribute) -> ShapeSource:
         return FoundBy(entry.root_reference.data)
     if isinstance(entry, ArrayAttr) and all(isinstance(text, StringAttr) for text in entry.data):
         return Formulas(tuple(t.data for t in entry.data if isinstance(t, StringAttr)))
-    raise _error(OUTPUT_SHAPES, "an input's number, formulas, a function or unit", entry)
+    raise _error(OUTPUT_SHAPES, "the index of an input, formulas, a function or unit", entry)
 
 
 def _read_shape(name: str, entry: Attribute) -> Shape | None:

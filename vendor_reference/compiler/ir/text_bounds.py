@@ -115,8 +115,8 @@ class Expansion:
         if self._elements <= _MAX_DENSE_ELEMENTS:
             return ""
         return (
-            f"constants of more than {_MAX_DENSE_ELEMENTS} elements that the text does not write "
-            "out: write larger ones as dense_resource<name>"
+            f"the text's constants have more than {_MAX_DENSE_ELEMENTS} elements that are not written "
+            "out: write large constants as dense_resource<name>"
         )
 
     def _extent(self, attribute: Attribute) -> tuple[int, int]:

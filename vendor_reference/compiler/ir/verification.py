@@ -64,7 +64,7 @@ def _check_op(op: Operation, places: Mapping[Operation, str], after: str) -> Non
         op.verify(verify_nested_ops=False)
         if isinstance(op, DeallocOp) and not isinstance(op.memref.owner, AllocOp):
             raise VerifyException(
-                "frees memory that no alloc has made: only the caller may free an argument"
+                "frees memory that no alloc has allocated: a function must not free its arguments"
             )
         if any(len(region.blocks) > 1 for region in op.regions):
             raise VerifyException("has a region of several blocks, but only one is allowed")

@@ -106,11 +106,15 @@ class TransferOp(LayerOp):
         check_count("outputs", len(outputs), 1)
         source, target = inputs[0], outputs[0]
         if shape_of(source) != shape_of(target):
-            raise VerifyException(f"shape {shape_of(source)} becomes {shape_of(target)}")
+            raise VerifyException(
+                f"the shape must not change, but {shape_of(source)} becomes {shape_of(target)}"
+            )
         if cls.KEEPS_ELEMENTS and element_type_of(source) is not element_type_of(target):
-            raise VerifyException(f"elements change: {source} becomes {target}")
+            raise VerifyException(
+                f"the element type must not change, but {source} becomes {target}"
+            )
         if cls.KEEPS_ORDER and order_of(source) != order_of(target):
-            raise VerifyException(f"the layout changes: {source} becomes {target}")
+            raise VerifyException(f"the layout must not change, but {source} becomes {target}")
 
 
 @irdl_op_definition

@@ -192,7 +192,9 @@ class DeclareBufferOp(IRDLOperation):
             raise VerifyException(f"offset {self.offset.value.data}, expected 0 or more")
         named = space_of(self.buffer.type)
         if named is not None and named.value != self.space.data:
-            raise VerifyException(f"the buffer in @{self.space.data} has type {self.buffer.type}")
+            raise VerifyException(
+                f"the buffer is declared in @{self.space.data}, but has type {self.buffer.type}"
+            )
 
     @classmethod
     def parse(cls, parser: Parser) -> DeclareBufferOp:

@@ -159,7 +159,7 @@ def traced_kernel(name: str, ask: Callable[[Choice], KernelSpec]) -> KernelSpec:
         for choose in _CHOICES
     )
     if any(other != first for other in others):
-        raise _error(name, "the kernel uses a size as a plain number")
+        raise _error(name, "the kernel needs the value of a size when the model is compiled")
     return first
 
 

@@ -287,7 +287,7 @@ class _FunctionLowering:
         if symbol not in self._module.scratch:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"the call of '{symbol}' does not call the function of a layer",
+                f"'{symbol}' is called, but is not the function of a layer",
                 self._where,
                 "A layer needs an external function that takes tensors.",
             )

@@ -221,7 +221,7 @@ class _TaskLowering:
             if function is None or not function.is_declaration:
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    (f"the call of '{symbol}' does not call the function of a layer"),
+                    (f"'{symbol}' is called, but is not the function of a layer"),
                 )
             spec = function_spec(function)
             written = read_ports(function.attributes, DYNAMIC_OUTPUTS, 0)

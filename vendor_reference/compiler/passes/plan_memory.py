@@ -103,10 +103,10 @@ def memory_notes(module: ModuleOp, soc: SocModel) -> Iterator[str]:
         ]
         if plans:
             size, bound, name = max(plans)
-            others = f", the largest of {len(plans)} calls" if len(plans) > 1 else ""
+            others = f" (the largest of {len(plans)} NPU calls)" if len(plans) > 1 else ""
             yield (
                 f"memory: {size:,} of {room:,} bytes of {space.value} for tensors between the tasks of "
-                f"{name}{others}, {size / max(bound, 1):.2f} times the lower bound."
+                f"{name}{others}, {size / max(bound, 1):.2f} times the most bytes in use at one time."
             )
 
 

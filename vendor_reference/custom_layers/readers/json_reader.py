@@ -291,7 +291,7 @@ def _with_work_sizes(kernel: KernelSpec, node: JsonNode) -> KernelSpec:
 def _identifier(node: JsonNode) -> str:
     name = node.text()
     if not name.isascii() or not name.isidentifier():
-        raise node.error(f"{name!r} is not a name in C")
+        raise node.error(f"{name!r} is not a valid C identifier")
     return name
 
 

@@ -139,7 +139,7 @@ def _read_layer(element: XmlElement, files: AssetFiles) -> CustomLayer:
     kernel, buffers = element.only("Kernel"), element.only("Buffers")
     entry = kernel.text("entry", "the kernel's name")
     if not entry.isascii() or not entry.isidentifier():
-        raise kernel.error(f"entry {entry!a} is not a name in C")
+        raise kernel.error(f"entry {entry!a} is not a valid C identifier")
     sources = [
         files.read(source.text("filename", "the source's path"), f"line {source.line}, <Source>")
         for source in kernel.named("Source")
@@ -210,7 +210,7 @@ def _tensor(node: XmlElement, formats: dict[tuple[bool, int], Format]) -> Kernel
     if name not in _FORMATS:
         allowed = ", ".join(f.value for f in Format)
         raise node.error(
-            f"format '{name}' is unknown", f"Known: {allowed}; or the same in lower case."
+            f"format '{name}' is unknown", f"The formats are {allowed}, in upper or lower case."
         )
     key = (kind == "output", port)
     taken = formats.setdefault(key, _FORMATS[name])

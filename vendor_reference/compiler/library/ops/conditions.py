@@ -43,7 +43,7 @@ class _Select(Expression):
     """Elements of operand 1 where operand 0, BOOL, is true, and elements of operand 2 elsewhere."""
 
     num_inputs = (3, 3)
-    constraints = ("all tensors have the same scale and zero point",)
+    constraints = ("all tensors must have the same scale and zero point",)
 
     def __init__(self, name: str, ie_name: str) -> None:
         super().__init__(name, ie_name, "b if a else c", (*NUMERIC, *WITH_SHORTS, _BOOL), ())

@@ -69,7 +69,7 @@ class _Quantization(_Conversion):
     """
 
     constraints = (
-        "quantized tensors have one scale, or one scale for each index along one dimension",
+        "quantized tensors must have one scale, or one scale for each index along one dimension",
     )
 
     def attributes(self, op: Op) -> Attributes:

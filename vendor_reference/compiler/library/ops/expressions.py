@@ -125,7 +125,9 @@ class Binary(Expression):
         super().__init__(name, ie_name, expression, types, quantized)
         self.has_one_scale = has_one_scale
         self._activations = tuple(_ACTIVATIONS) if has_activation else ("NONE",)
-        one_scale = ("all tensors have the same scale and zero point",) if has_one_scale else ()
+        one_scale = (
+            ("all tensors must have the same scale and zero point",) if has_one_scale else ()
+        )
         activation = (f"fused activation {', '.join(self._activations)}",) if has_activation else ()
         self.constraints = (*one_scale, *activation)
 

@@ -39,8 +39,8 @@ class _Gather(LibraryOp):
     ie_name = "Gather"
     num_inputs = (2, 2)
     constraints = (
-        "operand and result have the same scale and zero point",
-        "indices are int16, int32 or int64",
+        "operand and result must have the same scale and zero point",
+        "the indices must be int16, int32 or int64",
     )
 
     def parameter_refusal(self, op: Op) -> str:

@@ -64,7 +64,7 @@ class _Concatenation(_Joining):
     ie_name = "Concat"
     num_inputs = (1, 32)
     is_layout_agnostic = True
-    constraints = ("all tensors have the same scale and zero point", "no fused activation")
+    constraints = ("all tensors must have the same scale and zero point", "no fused activation")
 
     def parameter_refusal(self, op: Op) -> str:
         activation = activation_of(op)
@@ -97,7 +97,7 @@ class _Pack(_Joining):
     name = "PACK"
     ie_name = "Stack"
     num_inputs = (1, 4096)
-    constraints = ("all tensors have the same scale and zero point",)
+    constraints = ("all tensors must have the same scale and zero point",)
 
     def result_shapes(
         self, shapes: Sequence[Shape], attributes: Attributes
@@ -120,8 +120,8 @@ class _Pad(LibraryOp):
     is_layout_agnostic = True
     has_parts = True
     constraints = (
-        "all tensors have the same scale and zero point",
-        "the paddings and the padding value are constants",
+        "all tensors must have the same scale and zero point",
+        "the paddings and the padding value must be constants",
     )
 
     def __init__(self, name: str, ie_name: str, num_inputs: int) -> None:
@@ -214,7 +214,10 @@ class _MirrorPad(LibraryOp):
     num_parameters = 1
     is_layout_agnostic = True
     has_parts = True
-    constraints = ("all tensors have the same scale and zero point", "the paddings are constants")
+    constraints = (
+        "all tensors must have the same scale and zero point",
+        "the paddings must be constants",
+    )
 
     def parameter_refusal(self, op: Op) -> str:
         return "" if find_integers(op.inputs[1]) is not None else "the paddings are not constants"

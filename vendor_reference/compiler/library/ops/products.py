@@ -147,7 +147,7 @@ class _TransposeConv(_Convolution):
     num_parameters = 1
     fuses = (Fusion.ACTIVATION, Fusion.BIAS, Fusion.RESIDUAL)
     constraints = (
-        "the shape of the result is a constant, or is computed from the operand's SHAPE",
+        "the shape of the result must be a constant, or be computed from the operand's SHAPE",
     )
 
     def operands(self, op: Op) -> Sequence[Tensor]:
@@ -159,14 +159,14 @@ class _TransposeConv(_Convolution):
             return reason
         sizes, pattern = self._sizes(op), op.outputs[0].type.shape
         if len(sizes) != 4 or None in sizes:
-            return "the shape of the result is computed outside of the NPU call, or not from the operand's shape"
+            return "the result's shape must be a constant, or be computed in the NPU call from the operand's shape"
         told = [size.added if size and not size.times else -1 for size in sizes]
         if any(min(pair) >= 0 and pair[0] != pair[1] for pair in zip(told, pattern, strict=True)):
             return f"the result has shape {told}, but the model declares {op.outputs[0].type}"
         sides = zip(told[:3], self.operands(op)[0].type.shape, strict=False)
         is_fixed_alone = any(made >= 0 > size for made, size in sides)
         return (
-            "a size of the operand is known only at run time, but that size of the result is fixed"
+            "a size of the operand is known only at run time, but the result's size in this dimension is fixed"
             if is_fixed_alone
             else ""
         )
@@ -212,8 +212,8 @@ class _TransposeConv(_Convolution):
             left = self._left_over(call, dim, stride)
             if left is None:
                 return (
-                    "the result's height or width is not the operand's, multiplied by the "
-                    "stride, plus a constant"
+                    "the result's height and width must be those of the operand, multiplied by the "
+                    "strides, plus constants"
                 )
             if not 0 <= begin <= end < size[dim] or not 0 <= left + begin + end < stride:
                 return call.shape_mismatch()
@@ -259,7 +259,7 @@ class _FullyConnected(LibraryOp):
     precision = ElementType.FLOAT32
     num_inputs = (2, 3)
     fuses = (Fusion.ACTIVATION, Fusion.BIAS)
-    constraints = ("the weights have the default format",)
+    constraints = ("the weights must have the default format",)
 
     def parameter_refusal(self, op: Op) -> str:
         form = enum_name("FullyConnectedOptionsWeightsFormat", int(option(op, "weights_format")))

@@ -65,9 +65,11 @@ class _Reduction(LibraryOp):
         self._is_mean = is_mean
         self.quantized = WITH_SHORTS if kind in (_GREATEST, _LEAST) else ()
         one_scale = (
-            ("operand and result have the same scale and zero point",) if self.quantized else ()
+            ("operand and result must have the same scale and zero point",)
+            if self.quantized
+            else ()
         )
-        self.constraints = (*one_scale, "the axes are constants")
+        self.constraints = (*one_scale, "the axes must be constants")
 
     def parameter_refusal(self, op: Op) -> str:
         return "the axes are not constants" if find_integers(op.inputs[1]) is None else ""
@@ -177,7 +179,7 @@ class _Extreme(LibraryOp):
     num_inputs = (2, 2)
     num_parameters = 1
     types = tuple(ELEMENT_TYPES)
-    constraints = ("the axis is a constant", "the result is int32 or int64")
+    constraints = ("the axis must be a constant", "the result must be int32 or int64")
 
     def __init__(self, name: str, ie_name: str, kind: int) -> None:
         self.name = name

@@ -61,7 +61,7 @@ class _Reshape(LibraryOp):
     """
 
     is_view = True
-    constraints = ("all tensors have the same scale and zero point",)
+    constraints = ("all tensors must have the same scale and zero point",)
     num_parameters = 1
 
     def __init__(self, name: str, ie_name: str, num_inputs: tuple[int, int]) -> None:
@@ -75,8 +75,8 @@ class _Reshape(LibraryOp):
         if not _is_open(op) or self._sizes(op) is not None:
             return ""
         return (
-            "more than one size of the result is computed outside of the NPU call, or not from "
-            "the operand's shape"
+            "all sizes of the result except one must be constants, or be computed in the NPU call "
+            "from the operand's shape"
         )
 
     def attributes(self, op: Op) -> Attributes:
@@ -153,7 +153,7 @@ class _Shape(LibraryOp):
     name = "SHAPE"
     ie_name = "ShapeOf"
     is_layout_agnostic = True
-    constraints = ("the result is int32 or int64",)
+    constraints = ("the result must be int32 or int64",)
 
     def attributes(self, op: Op) -> Attributes:
         return {}
@@ -187,8 +187,8 @@ class _Transpose(LibraryOp):
     name = "TRANSPOSE"
     ie_name = "Transpose"
     constraints = (
-        "all tensors have the same scale and zero point",
-        "the permutation is a constant",
+        "all tensors must have the same scale and zero point",
+        "the permutation must be a constant",
     )
     num_inputs = (2, 2)
     num_parameters = 1
@@ -225,7 +225,7 @@ class _Blocks(LibraryOp):
     """Moves blocks of height and width to channels, or back: `block_size` squared channels for each."""
 
     num_inputs = (1, 1)
-    constraints = ("all tensors have the same scale and zero point",)
+    constraints = ("all tensors must have the same scale and zero point",)
     is_layout_agnostic = True
 
     def __init__(self, name: str, ie_name: str, is_to_depth: bool) -> None:
@@ -276,7 +276,7 @@ class _Tile(LibraryOp):
     ie_name = "Tile"
     num_inputs = (2, 2)
     num_parameters = 1
-    constraints = ("all tensors have the same scale and zero point",)
+    constraints = ("all tensors must have the same scale and zero point",)
 
     def attributes(self, op: Op) -> Attributes:
         repeats = find_integers(op.inputs[1])
@@ -322,7 +322,7 @@ class _Broadcast(LibraryOp):
     ie_name = "Broadcast"
     num_inputs = (2, 2)
     num_parameters = 1
-    constraints = ("all tensors have the same scale and zero point",)
+    constraints = ("all tensors must have the same scale and zero point",)
 
     def attributes(self, op: Op) -> Attributes:
         found = find_integers(op.inputs[1]) or op.outputs[0].type.shape

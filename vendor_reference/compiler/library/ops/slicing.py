@@ -49,8 +49,8 @@ class _Slice(LibraryOp):
     num_inputs = (3, 3)
     num_parameters = 2
     constraints = (
-        "all tensors have the same scale and zero point",
-        "begin and sizes are constants",
+        "all tensors must have the same scale and zero point",
+        "begin and sizes must be constants",
     )
 
     def parameter_refusal(self, op: Op) -> str:
@@ -164,8 +164,8 @@ class _StridedSlice(_Slice):
     num_inputs = (4, 4)
     num_parameters = 3
     constraints = (
-        "all tensors have the same scale and zero point",
-        "begin, end and strides are constants",
+        "all tensors must have the same scale and zero point",
+        "begin, end and strides must be constants",
     )
 
     def number_refusal(self, op: Op) -> str:
@@ -254,7 +254,10 @@ class _Split(LibraryOp):
 
     num_outputs = (1, 4096)
     is_layout_agnostic = True
-    constraints = ("all tensors have the same scale and zero point", "the axis is a constant")
+    constraints = (
+        "all tensors must have the same scale and zero point",
+        "the axis must be a constant",
+    )
 
     def __init__(self, name: str, ie_name: str, num_inputs: int, operand: int, axis: int) -> None:
         """`operand` and `axis` are indices of inputs."""
@@ -327,7 +330,7 @@ class _Unpack(LibraryOp):
     name = "UNPACK"
     ie_name = "Unstack"
     num_outputs = (1, 4096)
-    constraints = ("all tensors have the same scale and zero point",)
+    constraints = ("all tensors must have the same scale and zero point",)
 
     def attributes(self, op: Op) -> Attributes:
         axis, rank = int(option(op, _AXIS)), len(self.operands(op)[0].shape)

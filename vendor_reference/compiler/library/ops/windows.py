@@ -146,7 +146,7 @@ class _Resize(LibraryOp):
 
     types = FLOATS
     precision = ElementType.FLOAT32
-    constraints = ("the size is a constant, or is computed from the SHAPE of one tensor",)
+    constraints = ("the size must be a constant, or be computed from the SHAPE of one tensor",)
     num_inputs = (2, 2)
     num_parameters = 1
 
@@ -161,7 +161,7 @@ class _Resize(LibraryOp):
         return (
             ""
             if is_known
-            else "the size is computed outside of the NPU call, or not from the SHAPE of one tensor"
+            else "the size must be a constant, or be computed in the NPU call from the SHAPE of one tensor"
         )
 
     def port_mismatch(self, num_inputs: int, num_outputs: int) -> str:
