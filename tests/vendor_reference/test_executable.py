@@ -299,7 +299,7 @@ def test_a_header_with_any_other_value_is_refused_or_still_an_executable(
         (["functions", 0, "tasks", 1, "commands", 0, 1], [1, 2], f"2 elements, expected {len(POOL_WORDS)}"),
         (["functions", 0, "tasks", 1, "commands", 0, 1, 1], 3, "3 is not from 0 to 2"),
         (["functions", 0, "tasks", 1, "commands", 0, 1, 2], 2**32, "is not from 0 to"),
-        (["functions", 0, "tasks", 1, "commands", 0, 1, 1], [0, 0], "index of an argument in a command must be a constant"),
+        (["functions", 0, "tasks", 1, "commands", 0, 1, 1], [0, 0], "argument in a command must be a constant"),
         (["functions", 0, "tasks", 1, "arguments", 1, "index"], 1, "there is no output 1"),
         (["functions", 0, "tasks", 1, "arguments", 1], {"kind": "local", "size_bytes": 1}, "kind local"),
         (["instructions", 0, 1, 2], "long size", "'long size' is not a field"),
