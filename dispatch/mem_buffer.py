@@ -14,7 +14,7 @@ class MemBuffer:
     Attributes:
       fd: File descriptor of the open file that contains the bytes; -1 if no file contains them.
       base_address: Address in this process at which the mapped file or the memory starts.
-      offset: Offset of the bytes from `base_address`, and from the start of the file, in bytes.
+      offset: Offset of the bytes from `base_address`, in bytes. The offset from the start of the file is the same.
       size: Number of bytes in the buffer.
       view: Memoryview of the bytes, without a copy. The bytes are valid as long as the device context.
     """

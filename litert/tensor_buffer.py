@@ -182,7 +182,7 @@ class TensorBuffer:
 
         Raises:
           ValueError: If the buffer is destroyed, as in stock LiteRT.
-          LiteRtError: The error of the run that writes the buffer.
+          LiteRtError: The run that writes the buffer has failed; the error is the error of the run.
         """
         if self._event is not None:
             self._wait()
