@@ -65,7 +65,7 @@ class Op:
     Attributes:
       op: Name of the op: the custom code of its nodes. The file contains the same name, unless `type` differs.
       enabled: Whether this class also describes ops with this name in the input model, if no extractor does. The
-        entries of the FlexBuffer are then the attributes of the ops.
+        attributes of these ops are then the entries of the FlexBuffer in which the model stores their options.
       raw_options: Fields of the C struct in the op's options; None if the options are a FlexBuffer.
       layout: Layout of the op's tensors in a vendor's NCHW partition. With "image", tensors of rank 4 and 5,
         except constants, are images in NCHW. With "any", all tensors of rank 4 and 5 may be in NHWC, or all in

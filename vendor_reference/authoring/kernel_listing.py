@@ -74,9 +74,9 @@ class KernelListing:
     def lines(self) -> Iterator[str]:
         """Yields the listing as lines of text for people."""
         groups = (
-            f"groups of {_sizes(self.local_size)}"
+            f"work groups of {_sizes(self.local_size)}"
             if self.local_size
-            else ("groups that the driver chooses")
+            else "work groups that the driver chooses"
         )
         yield f"kernel {self.entry}: {_sizes(self.global_size)} work items, {groups}"
         width = max((len(a.declared) for a in self.arguments), default=0)

@@ -125,7 +125,9 @@ def choose_op_name(
         Status.NOT_FOUND,
         f"{wanted} in the model",
         choice.model,
-        f"Set --op to one of the model's custom ops: {', '.join(custom) or 'it has none'}.",
+        f"Set --op to one of the model's custom ops: {', '.join(custom)}."
+        if custom
+        else "The model has no custom ops: set --op to a builtin op, such as --op=ADD.",
     )
 
 
