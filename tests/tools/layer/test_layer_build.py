@@ -328,7 +328,7 @@ def test_a_bound_that_lacks_is_named(author: Path, litert_npu: LitertNpu, capsys
         (
             "int height(void) { return INPUT0_DIMS[2]; }\n"
             + UPSCALE.replace("INPUT0_DIMS[2]", "height()"),
-            "pass them to the functions that the kernel calls",
+            "pass these arguments to the functions that the kernel calls",
         ),
         (
             "#define ENTRY(name) __kernel void name\nENTRY(Upscale)"
