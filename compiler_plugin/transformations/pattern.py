@@ -182,7 +182,7 @@ class Match:
 
         Args:
           op: Name of the op, one of the names in `ops`.
-          ports: Ports that the op's inputs read.
+          ports: Output ports that are connected to the op's inputs, in the order of the inputs.
         """
         head: list[Pattern | None] = []
         tail: list[Pattern | None] = []
