@@ -320,7 +320,8 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
           LiteRtError: UNSUPPORTED, if the vendor cannot pass intermediate tensors; any error of `invoke`.
         """
         raise LiteRtError(
-            Status.UNSUPPORTED, f"vendor '{self.vendor_id}' cannot pass on intermediate tensors"
+            Status.UNSUPPORTED,
+            f"vendor '{self.vendor_id}' cannot give the host intermediate tensors of an NPU call",
         )
 
     def watch_tasks(

@@ -253,7 +253,9 @@ class Transformations:
         ):
             return
         name = f"{self.planned.index(item) + 1:02}_{item.name}.tflite"
-        with self._naming(f"the dump after {item.name}", graphs[0]):
+        with self._naming(
+            f"the model after transformation {item.name} (--dump_model_after)", graphs[0]
+        ):
             dump_model(graphs, os.path.join(self.options.dump_folder, name))
 
 

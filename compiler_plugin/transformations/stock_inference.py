@@ -325,4 +325,4 @@ def _refused_op(ops: Sequence[Op], region: StockRegion, error: Exception) -> Op 
 def _message(error: Exception) -> str:
     """Returns the error text of stock LiteRT, without source lines and node numbers."""
     text = _SOURCE.sub("", _NODE.sub("", str(error)))
-    return " ".join(text.split()).rstrip(".") or "without an error message"
+    return " ".join(text.split()).rstrip(".") or "stock LiteRT gives no reason"

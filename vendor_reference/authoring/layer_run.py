@@ -58,7 +58,7 @@ class RunningLayer:
         subject = compiled.subject
         self._num_outputs = len(subject.op.outputs)
         names = [f"output {index}" for index in range(self._num_outputs)]
-        names += ["a tensor in its own layout"] * (len(call.outputs) - self._num_outputs)
+        names += ["an intermediate buffer of the layer"] * (len(call.outputs) - self._num_outputs)
         names += [f"input {index}" for index, _ in subject.inputs]
         names += ["a constant"] * (len(call.inputs) - len(subject.inputs))
         memories = [*call.outputs, *call.inputs]

@@ -160,7 +160,10 @@ def _try(installation: Installation) -> tuple[Proof, bool]:
     if not proof.problem or not was_tried or sandbox.mode is SandboxMode.OFF or why_missing():
         return proof, was_tried
     if _try_in(replace(sandbox, mode=SandboxMode.OFF), installation)[0].devices:
-        problem = f"the driver works only without a sandbox; {VARIABLE}=off turns the sandbox off: {proof.problem}"
+        problem = (
+            f"the driver works only without a sandbox ({proof.problem}); {VARIABLE}=off turns the "
+            "sandbox off"
+        )
         return Proof(installation, (), problem), True
     return proof, True
 

@@ -230,7 +230,7 @@ def test_faults_are_found_in_another_layout_too(
     shapes = ("--inputs=1x2x2x3xf32", "--outputs=1x2x2x3xf32")
     assert litert_npu("layer", "run", "k.xml", *shapes, "--repeat=0") == 1
     printed = capsys.readouterr().out
-    assert "FAILED: the kernel writes at byte 48 of a tensor in its own layout" in printed
+    assert "FAILED: the kernel writes at byte 48 of an intermediate buffer of the layer" in printed
     assert "FAILED: 1 of 12 elements of output 0 are never written" in printed
 
 

@@ -84,7 +84,8 @@ class Launches:
             raise LiteRtError(
                 Status.UNSUPPORTED,
                 f"{op.name} runs {layer}, but no function describes its kernel",
-                hint=f"Add {KERNEL} to the task's function, or to the task itself if it runs compiled code.",
+                hint=f"Add the attribute {KERNEL} to the function that the task calls, or to the "
+                "task if the task runs compiled code.",
             )
         sizes = (op.numbers(GLOBAL_SIZE), op.numbers(LOCAL_SIZE))
         kernel = op.callee or op.attributes[KERNEL]

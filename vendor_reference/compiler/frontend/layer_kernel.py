@@ -206,7 +206,8 @@ def _scratch_type(binding: InternalArgument, op: Op) -> ElementType:
     if not op.inputs or op.inputs[0] is None:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            "internal memory has the type of input 0, but the op has no input 0",
+            "the description gives no type for internal memory, and the op has no input 0, whose "
+            "type is the default",
         )
     return op.inputs[0].element_type
 
