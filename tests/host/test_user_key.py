@@ -74,7 +74,7 @@ def test_what_is_not_this_users_alone_is_no_key(
 def test_a_key_of_another_size_is_refused(data: Path, size: int) -> None:
     user_key()
     (data / "litert-npu" / "key").write_bytes(bytes(size))
-    with pytest.raises(OSError, match="the key must not have"):
+    with pytest.raises(OSError, match="the key must have 32 bytes"):
         user_key()
 
 

@@ -82,7 +82,7 @@ WRONG = {
     "an argument that is freed": (
         mend(MENDED["BINARY_LAYER_ON_BUFFERS"], {"return\n": "dealloc %input\nreturn\n"}),
         25,
-        "only the caller may free an argument",
+        "a function must not free its arguments",
         "",
     ),
     "a value that there is not": (DECLARED + printed.INITIAL, 25, "%2 is not defined", ""),

@@ -69,9 +69,7 @@ __kernel void Scale(const __global INPUT0_TYPE* x, __global OUTPUT0_TYPE* y) {
   y[i] = halves[i];
 }
 """
-BY_DEVICE = (
-    "the kernel gets half tensors as half on devices with fp16 arithmetic, and as float on others"
-)
+BY_DEVICE = "the kernel gets half tensors as half on devices with fp16 arithmetic, and as float on other devices"
 X = np.array([-2, 0, 0.5, 1000, 65504, np.inf], np.float16)
 
 

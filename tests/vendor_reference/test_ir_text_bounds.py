@@ -46,10 +46,13 @@ def aliases(count: int, uses: int, sign: str = "#", body: str = "[{}]", first: s
         (MODULE.format("i" + "9" * 65), "a number of more than 64 digits"),
         (MODULE.format("9" * 65), "a number of more than 64 digits"),
         (MODULE.format("0x" + "F" * 65), "a number of more than 64 digits"),
-        (MODULE.format("dense<0> : tensor<1048700xi8>"), "constants of more than 1048576 elements"),
+        (
+            MODULE.format("dense<0> : tensor<1048700xi8>"),
+            "constants have more than 1048576 elements",
+        ),
         (
             MODULE.format("[" + "dense<0> : tensor<65536xi8>," * 17 + "0]"),
-            "constants of more than 1048576 elements",
+            "constants have more than 1048576 elements",
         ),
         (
             MODULE.format("dense<0> : tensor<" + f"{2**62}x" * 300 + "i8>"),

@@ -105,7 +105,7 @@ WRONG: dict[str, tuple[dict[str, Any], Change, str]] = {
     "flag": (POINTS, lambda d: d.update(include_inputs_to_sub_graph=1), "1 is not true or false"),
     "flag_of_a_scope": (
         SCOPE, lambda d: d.update(include_inputs_to_sub_graph=False),
-        "a description by scope has no start or end points",
+        "with match_kind 'scope', there are no start or end points",
     ),
     "inputs": (SCOPE, lambda d: d.update(inputs=[{"node": "a", "port": 0}]), "is not an array"),
     "empty_input": (SCOPE, lambda d: d.update(inputs=[[]]), "$[0].inputs[0]: 0 elements"),
