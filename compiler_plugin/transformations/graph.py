@@ -95,7 +95,7 @@ class Graph(InferredGraph):
         is_custom: bool = False,
         node_id: str = "",
     ) -> Node:
-        """Adds an op and connects it to its inputs; output shapes and types are inferred.
+        """Adds an op, connects it to its inputs, and infers the shapes and types of its outputs.
 
         Args:
           op: Name of a builtin operator in the schema (`CONV_2D`), or a custom code.

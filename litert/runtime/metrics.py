@@ -167,7 +167,7 @@ class CallMeter:
         self.follow(call)
 
     def follow(self, call: Call) -> None:
-        """Continues with another call, which replaces the former call; the errors are the same as in `start`."""
+        """Measures this call from now on, in place of the call that was measured before."""
         self._call = call
         self._vendor_measures = False
         try:

@@ -21,8 +21,8 @@ _TIMEOUT_S = 60
 def check_opens(source: MappedFile | bytes, where: str) -> None:
     """Opens a model once, in a child process.
 
-    Errors that stock LiteRT reports are ignored here, since they are reported again when the model is opened in
-    this process.
+    The function ignores errors that stock LiteRT reports: stock LiteRT reports them again when this process
+    opens the model.
 
     Raises:
       LiteRtError: INVALID_FLATBUFFER, if the model crashes the interpreter, or takes too long to open.

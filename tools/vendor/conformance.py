@@ -255,14 +255,10 @@ def _compile(
         if "why" not in entry:
             add_expected(entry, references)
     taken = {op for entry in entries for op in entry.get("ops", ())}
-    if idle := [op for op, _ in options.assets if op not in taken]:
-        remarks.append(
-            f"No run used these assets: {', '.join(idle)}. Check the names of the ops: the plugin "
-            "takes no op with such a name."
-        )
-    if idle := [op for op in references if op not in taken]:
-        remarks.append(
-            f"No run used these references: {', '.join(idle)}. Check the names of the ops: the "
-            "plugin takes no op with such a name."
-        )
+    for kind, ops in (("assets", dict(options.assets)), ("references", references)):
+        if idle := [op for op in ops if op not in taken]:
+            remarks.append(
+                f"No run used these {kind}: {', '.join(idle)}. Check the names of the ops: the "
+                "plugin takes no op with such a name."
+            )
     return entries, remarks

@@ -125,9 +125,8 @@ def choose_op_name(
         Status.NOT_FOUND,
         f"{wanted} in the model",
         choice.model,
-        f"Set --op to one of the model's custom ops: {', '.join(custom)}."
-        if custom
-        else "The model has no custom ops: set --op to a builtin op, such as --op=ADD.",
+        f"Set --op to one of the model's {'custom ' if custom else ''}ops: "
+        f"{', '.join(custom or names) or 'it has none'}.",
     )
 
 

@@ -48,7 +48,7 @@ DYNAMIC_INPUTS = "dynamic_inputs"
 DYNAMIC_OUTPUTS = "dynamic_outputs"
 """Attributes with the indices of the inputs and outputs to which shape values belong.
 
-Without these attributes, the values belong to the first inputs and outputs.
+If an op has neither of the two attributes, its shape values belong to its first inputs and outputs.
 """
 
 Shape: TypeAlias = tuple[int, ...]

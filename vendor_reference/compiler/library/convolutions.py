@@ -74,7 +74,7 @@ def further_mismatch(call: PlacedOp) -> str:
 
 
 def further_fields(call: PlacedOp) -> Mapping[str, FieldValue]:
-    """Returns the instruction's fields for the operands after input and weights."""
+    """Returns the instruction's fields for the operands after the input and the weights, such as the bias."""
     further = _further_operands(call.attributes, len(call.inputs))
     residual = call.inputs[further[RESIDUAL]] if RESIDUAL in further else None
     numbers = (residual.offset, *residual.strides[:3]) if residual else (0, 0, 0, 0)
