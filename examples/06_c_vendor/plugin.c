@@ -24,6 +24,8 @@ const LiteRtNpuPluginIdentity kLiteRtNpuPlugin = {
 struct LiteRtCompilerPluginT {
   const LiteRtCompilerContext* context;
   bool has_gain;
+  const char** reasons; /* for each op of the last subgraph: why the op stays on the CPU, or NULL */
+  LiteRtParamIndex num_reasons;
 };
 
 LiteRtStatus LiteRtCreateCompilerPlugin(
@@ -44,7 +46,10 @@ LiteRtStatus LiteRtCreateCompilerPlugin(
   return kLiteRtStatusOk;
 }
 
-void LiteRtDestroyCompilerPlugin(LiteRtCompilerPlugin plugin) { free(plugin); }
+void LiteRtDestroyCompilerPlugin(LiteRtCompilerPlugin plugin) {
+  if (plugin != NULL) free(plugin->reasons);
+  free(plugin);
+}
 
 /* Functions that select the ops for the NPU. */
 
@@ -53,12 +58,14 @@ static bool is_float(const LiteRtNpuTensorInfo* tensor) {
   return tensor->type.element_type == kLiteRtElementTypeFloat32 && tensor->data_size == 0;
 }
 
-/* YOUR OPS: fills in the function for an op; returns Unsupported if the op stays on the CPU. */
-static LiteRtStatus classify(LiteRtCompilerPlugin plugin, LiteRtOp op, Function* function) {
+/* YOUR OPS: fills in the function for an op. If the op stays on the CPU, returns Unsupported and the reason for the
+ * report, which is NULL if the NPU does not know the op. */
+static LiteRtStatus classify(LiteRtCompilerPlugin plugin, LiteRtOp op, Function* function, const char** reason) {
   const LiteRtCompilerContext* context = plugin->context;
   LiteRtNpuOpInfo info;
   LiteRtNpuTensorInfo output, input;
   uint32_t fused_activation = 0;
+  *reason = NULL;
   LITERT_NPU_TRY(LiteRtNpuReadOp(context, op, &info));
   if (info.code == kLiteRtOpCodeTflMul && info.num_inputs == 2) {
     LITERT_NPU_TRY(context->get_mul_fused_activation_option(op, &fused_activation));
@@ -66,12 +73,16 @@ static LiteRtStatus classify(LiteRtCompilerPlugin plugin, LiteRtOp op, Function*
   } else if (info.code == kLiteRtOpCodeTflSub && info.num_inputs == 2) {
     LITERT_NPU_TRY(context->get_sub_fused_activation_option(op, &fused_activation));
     function->op = kSub;
-  } else if (strcmp(info.custom_code, "Gain") == 0 && info.num_inputs == 1 && plugin->has_gain) {
+  } else if (strcmp(info.custom_code, "Gain") == 0 && info.num_inputs == 1) {
+    *reason = "op Gain has no asset: give a file by --npu_custom_op_info=Gain,FILE";
+    if (!plugin->has_gain) return kLiteRtStatusErrorUnsupported;
     function->op = kGain;
   } else {
     return kLiteRtStatusErrorUnsupported;
   }
+  *reason = "the op has a fused activation or several outputs";
   if (fused_activation != 0 || info.num_outputs != 1) return kLiteRtStatusErrorUnsupported;
+  *reason = "the op's tensors are not float32, are constant, or have different or unknown shapes";
   LITERT_NPU_TRY(LiteRtNpuReadOutput(context, op, 0, &output));
   for (LiteRtParamIndex i = 0; i < info.num_inputs; i++) {
     LITERT_NPU_TRY(LiteRtNpuReadInput(context, op, i, &input));
@@ -87,15 +98,30 @@ LiteRtStatus LiteRtCompilerPluginPartition(
   LITERT_NPU_CHECK(plugin != NULL && subgraph != NULL && selected_ops != NULL);
   LiteRtParamIndex num_ops, num_taken = 0;
   LITERT_NPU_TRY(plugin->context->get_num_subgraph_ops(subgraph, &num_ops));
+  free(plugin->reasons);
+  plugin->reasons = calloc(num_ops + 1, sizeof(*plugin->reasons)); /* never 0 bytes, for which calloc may return NULL */
+  plugin->num_reasons = plugin->reasons != NULL ? num_ops : 0;
+  if (plugin->reasons == NULL) return kLiteRtStatusErrorMemoryAllocationFailure;
   for (LiteRtParamIndex i = 0; i < num_ops; i++) {
     LiteRtOp op;
     Function function;
+    const char* reason;
     LITERT_NPU_TRY(plugin->context->get_subgraph_op(subgraph, i, &op));
-    LiteRtStatus status = classify(plugin, op, &function);
-    if (status == kLiteRtStatusErrorUnsupported) continue;
+    LiteRtStatus status = classify(plugin, op, &function, &reason);
+    if (status == kLiteRtStatusErrorUnsupported) {
+      plugin->reasons[i] = reason;
+      continue;
+    }
     LITERT_NPU_TRY(status);
     LITERT_NPU_TRY(plugin->context->push_op(selected_ops, op, num_taken++)); /* each op is a partition of its own */
   }
+  return kLiteRtStatusOk;
+}
+
+LiteRtStatus LiteRtCompilerPluginGetRefusal(LiteRtCompilerPlugin plugin, LiteRtParamIndex op_idx, const char** reason) {
+  LITERT_NPU_CHECK(plugin != NULL && reason != NULL);
+  if (op_idx >= plugin->num_reasons || plugin->reasons[op_idx] == NULL) return kLiteRtStatusErrorNotFound;
+  *reason = plugin->reasons[op_idx];
   return kLiteRtStatusOk;
 }
 
@@ -106,13 +132,14 @@ static LiteRtStatus write_function(
   LiteRtSubgraph subgraph;
   LiteRtParamIndex num_ops, num_inputs, num_operands;
   LiteRtOp op;
+  const char* reason;
   LITERT_NPU_TRY(plugin->context->get_model_subgraph(partitions, i, &subgraph));
   LITERT_NPU_TRY(plugin->context->get_num_subgraph_ops(subgraph, &num_ops));
   LITERT_NPU_TRY(plugin->context->get_num_subgraph_inputs(subgraph, &num_inputs));
   if (num_ops != 1) return kLiteRtStatusErrorUnsupported;
   LITERT_NPU_TRY(plugin->context->get_subgraph_op(subgraph, 0, &op));
   snprintf(function->name, sizeof(function->name), "%s", name);
-  LITERT_NPU_TRY(classify(plugin, op, function));
+  LITERT_NPU_TRY(classify(plugin, op, function, &reason));
   function->num_inputs = (uint32_t)num_inputs;
   LITERT_NPU_TRY(plugin->context->get_num_op_inputs(op, &num_operands));
   for (LiteRtParamIndex k = 0; k < num_operands; k++)

@@ -141,6 +141,10 @@ def test_what_its_npu_cannot_do_stays_on_the_cpu(
     apply_stock(stock_apply_plugin, c_vendor, tmp_path / "m.tflite", tmp_path / "o.tflite")
     with read_model(tmp_path / "o.tflite") as model:
         assert [op.name for op in model.subgraphs[0].ops] == ["MUL"]
+    (op,) = apply_ours(c_vendor, tmp_path / "m.tflite", tmp_path / "o.tflite", None).cpu_ops
+    tensors = "the op's tensors are not float32, are constant, or have different or unknown shapes"
+    activation = "the op has a fused activation or several outputs"
+    assert op.reason == (activation if "activation" in reason else tensors)
 
 
 def test_an_unknown_soc_model_is_refused(
@@ -204,9 +208,11 @@ def test_our_host_compiles_and_runs_it_with_assets(
 def test_an_op_without_an_asset_stays_on_the_cpu(
     c_vendor: Path, gained: Path, tmp_path: Path
 ) -> None:
-    apply_ours(c_vendor, gained, tmp_path / "o.tflite", None)
+    report = apply_ours(c_vendor, gained, tmp_path / "o.tflite", None)
     with read_model(tmp_path / "o.tflite") as model:
         assert [op.name for op in model.subgraphs[0].ops] == ["DISPATCH_OP", "Gain"]
+    reason = "op Gain has no asset: give a file by --npu_custom_op_info=Gain,FILE"
+    assert [(op.name, op.reason) for op in report.cpu_ops] == [("Gain", reason)]
 
 
 @pytest.mark.parametrize("asset", ["", "loud", "9" * 40], ids=["empty", "a word", "too long"])

@@ -52,6 +52,8 @@ def test_a_new_vendor_does_what_its_readme_says(
     assert passed in printed
     assert "NPU: 2 of 2 ops in 2 calls" in printed
     assert "Tin keeps the contract" in printed
+    without = "apply_plugin --soc_manufacturer=Tin --model=model.tflite --o=model_npu.tflite"
+    assert "Gain: op Gain has no asset" in run(without, tmp_path / "v", own_environment)
     # from outside, too, where the folder v has the package's name
     (tmp_path / "v").rename(tmp_path / "tin_npu")
     install = "python -m pip install -q -e tin_npu"

@@ -102,6 +102,14 @@ static Bytes compile(void) {
   FAILS(LiteRtCompilerPluginPartition(plugin, NULL, NULL, &list));
   OK(LiteRtCompilerPluginPartition(other, NULL, &whole, &list));
   EXPECT(list.num_ops == 1);
+  FAILS(LiteRtCompilerPluginGetRefusal(other, 0, &text));
+  OK(LiteRtCompilerPluginGetRefusal(other, 1, &text));
+  EXPECT(strstr(text, "op Gain has no asset") == text);
+  FAILS(LiteRtCompilerPluginGetRefusal(other, 3, &text));
+  FAILS(LiteRtCompilerPluginGetRefusal(other, 1, NULL));
+  FAILS(LiteRtCompilerPluginGetRefusal(plugin, 1, &text));
+  OK(LiteRtCompilerPluginPartition(other, NULL, &mul, &list));
+  FAILS(LiteRtCompilerPluginGetRefusal(other, 1, &text));
   list.num_ops = 0;
   OK(LiteRtCompilerPluginPartition(plugin, soc_model, &whole, &list));
   EXPECT(list.num_ops == 2 && list.ops[1] == &ops[1]);

@@ -24,6 +24,8 @@ const LiteRtNpuPluginIdentity kLiteRtNpuPlugin = {"Cobalt", "1.0", kSocModels, 1
 struct LiteRtCompilerPluginT {
   const LiteRtCompilerContext* context;
   bool has_gain;
+  std::unique_ptr<const char*[]> reasons;  // for each op of the last subgraph: why the op stays on the CPU, or null
+  LiteRtParamIndex num_reasons;
 };
 
 namespace {
@@ -38,12 +40,14 @@ bool is_float(const LiteRtNpuTensorInfo& tensor) {
   return tensor.type.element_type == kLiteRtElementTypeFloat32 && tensor.data_size == 0;
 }
 
-// YOUR OPS: fills in the function for an op; returns Unsupported if the op stays on the CPU.
-LiteRtStatus classify(const LiteRtCompilerPluginT& plugin, LiteRtOp op, Function& function) {
+// YOUR OPS: fills in the function for an op. If the op stays on the CPU, returns Unsupported and the reason for the
+// report, which is null if the NPU does not know the op.
+LiteRtStatus classify(const LiteRtCompilerPluginT& plugin, LiteRtOp op, Function& function, const char*& reason) {
   const LiteRtCompilerContext* context = plugin.context;
   LiteRtNpuOpInfo info;
   LiteRtNpuTensorInfo output, input;
   uint32_t fused_activation = 0;
+  reason = nullptr;
   LITERT_NPU_TRY(LiteRtNpuReadOp(context, op, &info));
   if (info.code == kLiteRtOpCodeTflMul && info.num_inputs == 2) {
     LITERT_NPU_TRY(context->get_mul_fused_activation_option(op, &fused_activation));
@@ -51,12 +55,16 @@ LiteRtStatus classify(const LiteRtCompilerPluginT& plugin, LiteRtOp op, Function
   } else if (info.code == kLiteRtOpCodeTflSub && info.num_inputs == 2) {
     LITERT_NPU_TRY(context->get_sub_fused_activation_option(op, &fused_activation));
     function.op = kSub;
-  } else if (std::strcmp(info.custom_code, "Gain") == 0 && info.num_inputs == 1 && plugin.has_gain) {
+  } else if (std::strcmp(info.custom_code, "Gain") == 0 && info.num_inputs == 1) {
+    reason = "op Gain has no asset: give a file by --npu_custom_op_info=Gain,FILE";
+    if (!plugin.has_gain) return kLiteRtStatusErrorUnsupported;
     function.op = kGain;
   } else {
     return kLiteRtStatusErrorUnsupported;
   }
+  reason = "the op has a fused activation or several outputs";
   if (fused_activation != 0 || info.num_outputs != 1) return kLiteRtStatusErrorUnsupported;
+  reason = "the op's tensors are not float32, are constant, or have different or unknown shapes";
   LITERT_NPU_TRY(LiteRtNpuReadOutput(context, op, 0, &output));
   for (LiteRtParamIndex i = 0; i < info.num_inputs; i++) {
     LITERT_NPU_TRY(LiteRtNpuReadInput(context, op, i, &input));
@@ -72,13 +80,14 @@ LiteRtStatus write_function(
   LiteRtSubgraph subgraph;
   LiteRtParamIndex num_ops, num_inputs, num_operands;
   LiteRtOp op;
+  const char* reason;
   LITERT_NPU_TRY(plugin.context->get_model_subgraph(partitions, i, &subgraph));
   LITERT_NPU_TRY(plugin.context->get_num_subgraph_ops(subgraph, &num_ops));
   LITERT_NPU_TRY(plugin.context->get_num_subgraph_inputs(subgraph, &num_inputs));
   if (num_ops != 1) return kLiteRtStatusErrorUnsupported;
   LITERT_NPU_TRY(plugin.context->get_subgraph_op(subgraph, 0, &op));
   std::snprintf(function.name, sizeof(function.name), "%s", name);
-  LITERT_NPU_TRY(classify(plugin, op, function));
+  LITERT_NPU_TRY(classify(plugin, op, function, reason));
   function.num_inputs = static_cast<uint32_t>(num_inputs);
   LITERT_NPU_TRY(plugin.context->get_num_op_inputs(op, &num_operands));
   for (LiteRtParamIndex k = 0; k < num_operands; k++)
@@ -98,7 +107,7 @@ LiteRtStatus LiteRtCreateCompilerPlugin(
     return kLiteRtStatusErrorInvalidToolConfig;
   }
   *plugin = new (std::nothrow)
-      LiteRtCompilerPluginT{context, LiteRtNpuFindAsset(context, options, "Gain") != nullptr};
+      LiteRtCompilerPluginT{context, LiteRtNpuFindAsset(context, options, "Gain") != nullptr, nullptr, 0};
   return *plugin != nullptr ? kLiteRtStatusOk : kLiteRtStatusErrorMemoryAllocationFailure;
 }
 
@@ -109,15 +118,29 @@ LiteRtStatus LiteRtCompilerPluginPartition(
   LITERT_NPU_CHECK(plugin != nullptr && subgraph != nullptr && selected_ops != nullptr);
   LiteRtParamIndex num_ops, num_taken = 0;
   LITERT_NPU_TRY(plugin->context->get_num_subgraph_ops(subgraph, &num_ops));
+  plugin->reasons.reset(new (std::nothrow) const char*[num_ops]());
+  plugin->num_reasons = plugin->reasons ? num_ops : 0;
+  if (!plugin->reasons) return kLiteRtStatusErrorMemoryAllocationFailure;
   for (LiteRtParamIndex i = 0; i < num_ops; i++) {
     LiteRtOp op;
     Function function;
+    const char* reason;
     LITERT_NPU_TRY(plugin->context->get_subgraph_op(subgraph, i, &op));
-    const LiteRtStatus status = classify(*plugin, op, function);
-    if (status == kLiteRtStatusErrorUnsupported) continue;
+    const LiteRtStatus status = classify(*plugin, op, function, reason);
+    if (status == kLiteRtStatusErrorUnsupported) {
+      plugin->reasons[i] = reason;
+      continue;
+    }
     LITERT_NPU_TRY(status);
     LITERT_NPU_TRY(plugin->context->push_op(selected_ops, op, num_taken++));  // each op is a partition of its own
   }
+  return kLiteRtStatusOk;
+}
+
+LiteRtStatus LiteRtCompilerPluginGetRefusal(LiteRtCompilerPlugin plugin, LiteRtParamIndex op_idx, const char** reason) {
+  LITERT_NPU_CHECK(plugin != nullptr && reason != nullptr);
+  if (op_idx >= plugin->num_reasons || plugin->reasons[op_idx] == nullptr) return kLiteRtStatusErrorNotFound;
+  *reason = plugin->reasons[op_idx];
   return kLiteRtStatusOk;
 }
 
