@@ -54,7 +54,7 @@ def compiled_at_load(
 
     Raises:
       LiteRtError: An error of the compilation, if the program has set a vendor, assets or compiler options;
-        otherwise the error is logged, and the next vendor is tried.
+        otherwise the next vendor is tried.
     """
     candidates = find_candidates(options, environment)
     if not candidates:
@@ -110,7 +110,7 @@ class _LoadCompiler:
         try:
             names = name_manufacturers(self.candidates, self.options)
         except LiteRtError as problem:
-            self._fail(problem)
+            self._raise_if_asked(problem)
             return Nothing(str(problem))
         for name in names:
             try:
@@ -127,16 +127,17 @@ class _LoadCompiler:
         told = "; ".join(filter(None, [self.candidates.left_out, *reasons]))
         nothing = Nothing(told or "no compiler plugin can be used")
         if error is not None:
-            self._fail(error if len(reasons) == 1 else LiteRtError(error.status, nothing.why))
+            self._raise_if_asked(
+                error if len(reasons) == 1 else LiteRtError(error.status, nothing.why)
+            )
         elif self.cache is not None and names:
             self.cache.store_nothing(self.key, nothing)
         return nothing
 
-    def _fail(self, error: LiteRtError) -> None:
-        """Raises an error if the program has asked for this compilation; otherwise logs the error."""
+    def _raise_if_asked(self, error: LiteRtError) -> None:
+        """Raises an error if the program has asked for this compilation."""
         if self.options.asks_to_compile:
             raise error
-        _LOG.warning("%s was not compiled at load: %s", self.where, error)
 
     def _try(self, name: str, warnings: dict[str, None]) -> MappedFile | bytes | Nothing:
         """Compiles for one vendor.

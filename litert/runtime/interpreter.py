@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,6 +15,7 @@ from litert.runtime.delegate import MakeKernel, NpuDelegate
 from litert.runtime.subgraph import InterpreterSubgraph
 from litert.runtime.timing_code import Profiler
 
+_LOG = logging.getLogger(__name__)
 _MOST_LETTERS = 600
 _SMALL_CONSTANT = "required_bytes <= bytes was not true"
 _SPARSITY_IS_LOST = (
@@ -51,6 +53,7 @@ class GraphInterpreter:
         custom_op_hint: str,
         stock_arguments: Mapping[str, Any],
         profiler: Profiler | None = None,
+        warning: str = "",
     ) -> None:
         """Builds the interpreter's graph, and creates a kernel for each dispatch op.
 
@@ -64,6 +67,7 @@ class GraphInterpreter:
           stock_arguments: Further arguments for stock LiteRT's constructor; delegates among them get the ops after
             this project's delegate.
           profiler: Profiler to which XNNPACK reports the times of its operators.
+          warning: Warning to log once the ops are prepared; if they cannot be prepared, only the error is shown.
 
         Raises:
           LiteRtError: An error of `make_kernel`; INVALID_FLATBUFFER, if the interpreter refuses the model;
@@ -74,6 +78,7 @@ class GraphInterpreter:
         check_abi()
         self._where = where
         self._custom_op_hint = custom_op_hint
+        self._warning = warning
         self.profiler = profiler
         self._delegate = NpuDelegate(make_kernel, profiler.address if profiler else 0)
         self._old_messages = ""
@@ -112,6 +117,9 @@ class GraphInterpreter:
             self.raw.AllocateTensors(-1 if subgraph_index is None else subgraph_index)
         except BaseException as error:
             self._raise(error, Status.RUNTIME_FAILURE, "cannot prepare the ops on the CPU")
+        if self._warning:
+            _LOG.warning(self._warning)
+            self._warning = ""
 
     def resize(self, subgraph_index: int, tensor: int, shape: np.ndarray[Any, Any]) -> None:
         """Sets an input's shape, given as an int32 array. The caller must call `allocate` afterwards."""

@@ -156,6 +156,7 @@ def load_unplanned(
         if options.verify and opened.is_compiled:
             check_opens(opened.source, where)
         _check_accelerators(opened, accelerators, where)
+        warns = HardwareAccelerator.NPU in accelerators and not opened.has_npu_calls
         model, file = opened.model, opened.source
         whole = Blob(file) if isinstance(file, bytes) else file.blob()
         part_limit = 0 if opened.is_checked else limit
@@ -184,6 +185,7 @@ def load_unplanned(
             else f"{_GIVE_ASSET} {opened.why_on_cpu('')}".rstrip(),
             stock_arguments=stock_arguments or {},
             profiler=_open_profiler() if options.enable_profiling else None,
+            warning=_cpu_only_warning(opened, where) if warns else "",
         )
         resources.callback(interpreter.close)
         # This happens first, because the vendor has mapped the interpreter's memory.
@@ -351,7 +353,7 @@ class _Kernels:
 def _check_accelerators(
     opened: _OpenedModel, accelerators: HardwareAccelerator, where: str
 ) -> None:
-    """Raises an error for ops on the CPU if the CPU is not allowed; logs a sentence if no op runs on the NPU."""
+    """Raises an error for ops on the CPU if the CPU is not allowed."""
     cpu_ops = [op for op in opened.model.ops() if not is_dispatch_op(op)]
     if cpu_ops and HardwareAccelerator.CPU not in accelerators:
         count = "1 op is" if len(cpu_ops) == 1 else f"{len(cpu_ops)} ops are"
@@ -364,12 +366,15 @@ def _check_accelerators(
             if opened.is_compiled
             else f"{opened.why_on_cpu(_COMPILE_IT)} With HardwareAccelerator.CPU, the CPU runs the model.",
         )
-    if HardwareAccelerator.NPU in accelerators and not opened.has_npu_calls:
-        _LOG.warning(
-            "%s has no op for the NPU (see the report of apply_plugin): the CPU runs the whole "
-            "model."
-            if opened.is_compiled
-            else "%s was not compiled for an NPU: the CPU runs the whole model. %s",
-            where,
-            *([] if opened.is_compiled else [opened.why_on_cpu(_COMPILE_IT)]),
+
+
+def _cpu_only_warning(opened: _OpenedModel, where: str) -> str:
+    if opened.is_compiled:
+        return (
+            f"{where} has no op for the NPU (see the report of apply_plugin): the CPU runs the "
+            "whole model."
         )
+    return (
+        f"{where} was not compiled for an NPU: the CPU runs the whole model. "
+        f"{opened.why_on_cpu(_COMPILE_IT)}"
+    )

@@ -421,7 +421,7 @@ def test_the_warnings_of_who_takes_nothing_are_said_once_and_only_where_nobody_t
         load(raw("ADD", "SUB", "MUL", "double"), soc_manufacturer="Coy", **options)
 
 
-def test_a_vendor_s_error_is_raised_where_the_vendor_is_named_and_logged_where_not(
+def test_a_vendor_s_error_is_raised_where_the_vendor_is_named_and_a_reason_where_not(
     load: Load, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     plugins = copy_vendor(tmp_path / "plugins")
@@ -430,11 +430,12 @@ def test_a_vendor_s_error_is_raised_where_the_vendor_is_named_and_logged_where_n
     with pytest.raises(LiteRtError, match=r"no licence.*vendor 'Test', compile"):
         load(raw("double", "ADD"), plugins=str(plugins), soc_manufacturer="Test")
     assert doubled(load(raw("ADD"), plugins=str(plugins))) == 1
+    caplog.clear()
     with pytest.raises(
         LiteRtError, match=r"double.*No vendor compiled the model at load.*no licence"
     ):
         load(raw("double"), plugins=str(plugins))
-    assert "was not compiled at load" in caplog.text
+    assert not caplog.text  # the error says it
 
 
 BAD: dict[str, tuple[dict[str, Any], Status, str]] = {

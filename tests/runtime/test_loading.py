@@ -320,6 +320,18 @@ def test_a_model_that_was_not_compiled_runs_on_the_cpu_and_says_so(
     np.testing.assert_array_equal(model.run({"x": X})["y"], 2 * X)
 
 
+def test_a_model_that_nothing_can_run_has_an_error_and_no_warning(
+    load: Load, caplog: pytest.LogCaptureFixture
+) -> None:
+    builder = ModelBuilder()
+    builder.output(
+        builder.custom("Unknown", [builder.input("x", FLOAT, (4,))], [("y", FLOAT, (4,))])
+    )
+    with pytest.raises(LiteRtError, match="No vendor compiled the model at load: Reference: "):
+        load(to_bytes(builder.build()), Options(CPU | NPU))
+    assert not caplog.messages
+
+
 def test_a_compiled_model_without_npu_calls_is_not_said_to_be_compiled_again(
     load: Load, caplog: pytest.LogCaptureFixture
 ) -> None:
