@@ -29,10 +29,10 @@ TABLES = ("compiler_context.h", "runtime_context.h")
 INTRODUCTION = """\
 # The contract between a host and a vendor's libraries
 
-This page describes each function that a vendor writes or calls, with its rules. It is for people who write a
-vendor; `docs/vendors.md` says how to begin. `litert-npu vendor check` checks the rules and reports their names,
-such as **invoke.written**. The rules also apply to vendors in Python, except the rules about pointers, which
-the host itself keeps.
+This page describes each function that a vendor writes or calls, with its rules. It is for engineers who write the
+compiler plugin or the dispatch library for an NPU; `docs/vendors.md` says how to begin. `litert-npu vendor check`
+checks the rules and reports their names, such as **invoke.written**. The rules also apply to vendors in Python.
+The only exceptions are the rules about pointers: for a vendor in Python, the host follows these rules.
 
 `python -m litert.abi.contract_document` makes this page from the headers in `litert/abi/include/litert_npu`.
 `python -m litert.abi` prints the folder of these headers, for the option `-I` of a C compiler.

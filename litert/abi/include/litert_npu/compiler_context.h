@@ -84,7 +84,7 @@ typedef struct LiteRtCompilerContext {
   /* 264: These slots select ops, and read the plugin's options. `push_op` selects an op for the NPU. Ops with the same
    * partition index that run one after the other become one partition, even if they are not connected; an op that is
    * not selected, or has another partition index, ends the partition. The options that the user gave for a vendor are
-   * stored under the vendor's identifier, in a format that the vendor defines. In this host, the identifier is the
+   * stored under the vendor's identifier, in a format that the vendor defines. In litert-npu, the identifier is the
    * manufacturer's name in small letters, and the options are a C string of TOML with the flags that begin with this
    * name. For example, `--acme_tiles=4 --acme_mode=fast` become the lines `tiles = 4` and `mode = "fast"` under the
    * identifier `acme`. */

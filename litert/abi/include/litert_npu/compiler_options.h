@@ -1,7 +1,8 @@
 /* With these functions, a compiler plugin finds the custom ops for which the user gave an asset; the compiler context
- * has no slots for this. LiteRT's custom op assets guide defines the functions, and this host exports them, so that a
- * plugin may link them. No release of LiteRT exports these functions yet. A plugin that must also work in LiteRT
- * therefore looks the functions up at run time: `dlsym(RTLD_DEFAULT, "LiteRtGetCompilerOptionsNumCustomOpInfo")`. */
+ * has no slots for this. LiteRT's custom op assets guide defines the functions, and litert-npu exports them, so that a
+ * plugin can call them by name. No release of LiteRT exports these functions yet. A plugin that must also work in
+ * LiteRT therefore looks the functions up at run time: `dlsym(RTLD_DEFAULT,
+ * "LiteRtGetCompilerOptionsNumCustomOpInfo")`. */
 #ifndef LITERT_NPU_COMPILER_OPTIONS_H_
 #define LITERT_NPU_COMPILER_OPTIONS_H_
 

@@ -2,8 +2,8 @@
  * `libLiteRtCompilerPlugin_<vendor>.so`.
  *
  * The host looks up each function by its name. All functions are required, except LiteRtGetCompiledResultHandle,
- * LiteRtCompilerPluginGetRefusal and LiteRtIsCompiledResultOutputDynamic. Each paragraph that begins with a name (in
- * this header, in brackets) is a rule of the contract; `litert-npu vendor check` reports the names of broken rules. */
+ * LiteRtCompilerPluginGetRefusal and LiteRtIsCompiledResultOutputDynamic. Each paragraph that begins with a name, such
+ * as plugin.version, is a rule of the contract; `litert-npu vendor check` reports the names of broken rules. */
 #ifndef LITERT_NPU_COMPILER_PLUGIN_H_
 #define LITERT_NPU_COMPILER_PLUGIN_H_
 
@@ -37,11 +37,11 @@ typedef struct {
  * is created.
  * [plugin.statuses] Every function of this header returns a value of LiteRtStatus.
  * [plugin.null_arguments] Recommended: if a function gets NULL in place of an out argument or of a handle, it returns
- * InvalidArgument and does nothing else. Hosts pass NULL only in the case of the rule result.nothing. */
+ * InvalidArgument and does nothing else. Hosts do this only with a NULL result (rule result.nothing). */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginVersion(LiteRtApiVersion* api_version);
 
-/* Returns the name of the manufacturer. Users select the plugin by giving this name as `--soc_manufacturer`, and the
- * stamp of each compiled file contains it.
+/* Returns the name of the manufacturer. Users select the plugin by this name, with the flag `--soc_manufacturer`. Each
+ * file that the plugin compiles contains the name.
  *
  * [plugin.manufacturer] The name of the manufacturer is a text of 1 to 123 bytes. It is the same at each call, and
  * stays valid as long as the library. LiteRtGetCompilerPluginSocManufacturer works before any plugin is created. */
@@ -49,7 +49,8 @@ LITERT_CAPI_EXPORT const char* LiteRtGetCompilerPluginSocManufacturer(void);
 
 /* Creates a plugin.
  *
- * [create.ok] LiteRtCreateCompilerPlugin succeeds with a compiler context of this header and with empty options.
+ * [create.ok] LiteRtCreateCompilerPlugin succeeds if the compiler context has all slots of compiler_context.h, and the
+ * options are empty.
  * [create.many] Several plugins may exist at the same time, and do not affect each other. The host destroys each plugin
  * once.
  * [create.again] After the host has destroyed all plugins, it can create another plugin.
@@ -89,8 +90,7 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetNumCompilerPluginSupportedSocModels(
  *
  * [soc_models.names] The name of a SoC model is a text of 1 to 123 bytes. It differs from the names of the other SoC
  * models, and stays valid as long as the plugin.
- * [soc_models.each] `partition` and `compile` accept each SoC model, but may take fewer ops for one model than for
- * another.
+ * [soc_models.each] `partition` and `compile` accept each SoC model, but may take fewer ops for some SoC models.
  * [soc_models.index] An index beyond the last SoC model is refused with InvalidArgument, IndexOOB or Unsupported. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginSupportedSocModel(
     LiteRtCompilerPlugin compiler_plugin, LiteRtParamIndex soc_model_idx, const char** soc_model_name);
@@ -118,8 +118,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginCheckCompilerCompatibility(
  * valid as long as the plugin.
  * [transformations.none] If the plugin has no patterns, their number is 0, and the array may be NULL.
  * [transformations.pattern] A pattern that does not match changes nothing and returns PatternNoMatch. A pattern that
- * matches changes the graph only through the builder. The host scans the graph again after each match, and tries the
- * patterns with the highest benefit first. */
+ * matches changes the graph only through its argument `builder`. The host scans the graph again after each match. It
+ * tries patterns with a higher `benefit` first. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginRegisterAllTransformations(
     LiteRtCompilerPlugin compiler_plugin, LiteRtTransformation** transformations,
     LiteRtParamIndex* num_patterns);
@@ -143,7 +143,7 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginPartition(
  *
  * [refusal.text] `op_idx` is the op's index in the subgraph. The reason is a phrase or a sentence in UTF-8, and stays
  * valid until the next call of `partition`, or until the plugin is destroyed.
- * [refusal.none] The status is NotFound for an op that the plugin took, for an op without a reason, and for an index
+ * [refusal.none] The status is NotFound if the plugin took the op, if it has no reason to return, or if the index is
  * beyond the last op. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginGetRefusal(
     LiteRtCompilerPlugin compiler_plugin, LiteRtParamIndex op_idx, const char** reason);
@@ -158,7 +158,7 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginGetRefusal(
  * [compile.soc_model] If `soc_model` is NULL, the plugin chooses a SoC model.
  * [compile.repeatable] The host may call LiteRtCompilerPluginCompile again, even before it destroys the first result.
  * [compile.failure] After a failure of LiteRtCompilerPluginCompile, the out argument is unchanged or NULL, and the
- * plugin can be used again. The status Unsupported means that the plugin refuses the partitions; this host then tries
+ * plugin can be used again. The status Unsupported means that the plugin refuses the partitions; litert-npu then tries
  * again with fewer ops. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginCompile(
     LiteRtCompilerPlugin compiler_plugin, const char* soc_model, LiteRtModel partitions,
@@ -172,8 +172,9 @@ LITERT_CAPI_EXPORT void LiteRtDestroyCompiledResult(LiteRtCompiledResult result)
 /* Returns the number of byte code modules in a compile result.
  *
  * [result.modules] A compile result with NPU calls has at least one byte code module.
- * [result.nothing] If `partition` selected no ops, stock LiteRT's `apply_plugin_main` passes a NULL result. In this
- * case, return Ok and 0 modules; otherwise the tool fails. */
+ * [result.nothing] If `partition` selected no ops, stock LiteRT's `apply_plugin_main` calls
+ * LiteRtCompiledResultNumByteCodeModules with a NULL result. Return Ok and 0 modules for a NULL result; otherwise
+ * `apply_plugin_main` fails. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompiledResultNumByteCodeModules(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex* num_byte_code);
 

@@ -8,7 +8,7 @@
  * assets. For each NPU call, the host calls `invocation_context_create`, then asks for the requirements of all inputs
  * and of all outputs, and registers and attaches each buffer. For each run, the host calls `set_scheduling_info`,
  * `set_options` and `invoke`. At the end, the host detaches all buffers, then unregisters them, then destroys the
- * contexts. Each paragraph that begins with a name (in this header, in brackets) is a rule of the contract; `litert-npu
+ * contexts. Each paragraph that begins with a name, such as invoke.written, is a rule of the contract; `litert-npu
  * vendor check` reports the names of broken rules. */
 #ifndef LITERT_NPU_DISPATCH_H_
 #define LITERT_NPU_DISPATCH_H_
@@ -62,7 +62,7 @@ typedef struct LiteRtDispatchInterface {
    * [initialize.again] A second call of `initialize`, for example after a failed first call, does no harm.
    * [dispatch.statuses] Every function of the table returns a value of LiteRtStatus.
    * [dispatch.null_arguments] Recommended: if a function gets NULL in place of an out argument or of a context, it
-   * returns InvalidArgument and does nothing else. Hosts do not pass NULL. */
+   * returns InvalidArgument and does nothing else. Hosts never do this. */
   LiteRtStatus (*initialize)(
       const LiteRtRuntimeContext* runtime_context, LiteRtEnvironment environment,
       LiteRtOptions options);
@@ -184,9 +184,9 @@ typedef struct LiteRtDispatchInterface {
    * [invoke.written] When `invoke` returns Ok, it has written all outputs.
    * [invoke.values] The values of the outputs are as close to the values of LiteRT's CPU kernels as the NPU's
    * arithmetic allows. The error of a float is at most one hundredth of the sum of the magnitudes that the op adds up;
-   * if this sum is not known, it is at most one hundredth of the largest output. The flag `--tolerance` changes this
-   * limit. Integers of 8 and 16 bits differ by at most one step for each op. All other values are equal to LiteRT's
-   * values.
+   * if this sum is not known, the error is at most one hundredth of the largest output. The flag `--tolerance` of
+   * `litert-npu vendor check` changes this limit. Integers of 8 and 16 bits differ by at most one step for each op. All
+   * other values are equal to LiteRT's values.
    * [values.input_order] The inputs of a call are in the order of its subgraph's inputs; an op of the subgraph may read
    * them in another order.
    * [values.padding] SAME padding is the same as in TensorFlow: if the number of added rows or columns is odd, the
@@ -211,9 +211,9 @@ typedef struct LiteRtDispatchInterface {
    * runtime refuses a second lock.
    * [invoke.memory] `invoke` does not leak memory: the memory of the process does not grow with the number of runs.
    * [invoke.threads] The host may use different contexts at the same time, from any thread. The host makes only one
-   * call at a time on an invocation context, and only one call at a time on a device context; attaching or
-   * detaching a buffer counts as a call on both contexts. The host may register and unregister buffers of a device
-   * context while functions of this device context run. */
+   * call at a time on an invocation context, and only one call at a time on a device context; attaching or detaching a
+   * buffer counts as a call on both contexts. The host may register and unregister buffers of a device context while
+   * functions of this device context run. */
   LiteRtStatus (*invoke)(LiteRtDispatchInvocationContext invocation_context);
   /* Optional, together with the next four slots: starts the collection of metrics.
    *
@@ -247,7 +247,7 @@ typedef struct LiteRtDispatchInterface {
    * [run_options.none] `invocation_context_set_options` accepts NULL, or returns Unsupported for NULL. */
   LiteRtStatus (*invocation_context_set_options)(
       LiteRtDispatchInvocationContext invocation_context, LiteRtOptions options);
-  /* Optional: leave the slot `get_hooks` NULL. */
+  /* Optional, and never called by litert-npu: leave the slot `get_hooks` NULL. */
   LiteRtStatus (*get_hooks)(
       LiteRtDispatchDeviceContext device_context, LiteRtHook* hook, void** user_data);
 } LiteRtDispatchInterface;
@@ -341,11 +341,11 @@ typedef struct LiteRtDispatchApi {
 } LiteRtDispatchApi;
 
 /* The table LiteRtDispatchApi with one more slot, `register_asset`, as in LiteRT's guide for custom op assets. The host
- * writes the size of its table in bytes into `struct_size`, and fills all other bytes with zeros: this host writes 64,
- * and release 2.3.0 of LiteRT writes 56. A library that fills the slot `register_asset` leaves 64 in `struct_size`. If
- * the host's table has only 56 bytes, the library must write only these 56 bytes; litert_npu/support/guide_dispatch.h
- * shows how. A library that fills only the 56 bytes of LiteRtDispatchApi does not write the slot `register_asset`, so
- * the slot stays NULL. */
+ * writes the size of its table in bytes into `struct_size`, and fills all other bytes with zeros: litert-npu writes 64,
+ * and release 2.3.0 of LiteRT writes 56. If the library fills the slot `register_asset`, `struct_size` must be 64 when
+ * LiteRtDispatchGetApi returns. If the host's table has only 56 bytes, the library must write only these 56 bytes;
+ * litert_npu/support/guide_dispatch.h shows how. A library that fills only the 56 bytes of LiteRtDispatchApi does not
+ * write the slot `register_asset`, so the slot stays NULL. */
 typedef struct LiteRtDispatchApiWithAssets {
   LiteRtAbiHeader abi_header;
   LiteRtApiVersion version;
@@ -378,8 +378,8 @@ typedef struct LiteRtDispatchApiWithAssets {
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api);
 
 /* Optional: registers an asset of the model. The name of the asset is an op's name, or `<op>/<relative path>` for a
- * companion file. This host calls LiteRtDispatchRegisterAsset after `device_context_create`, with companion files
- * first. Release 2.3.0 of LiteRT never calls LiteRtDispatchRegisterAsset.
+ * companion file, which is a file that the asset refers to. litert-npu calls LiteRtDispatchRegisterAsset after
+ * `device_context_create`, with companion files first. Release 2.3.0 of LiteRT never calls LiteRtDispatchRegisterAsset.
  *
  * [register_asset.lifetime] The asset's bytes are mapped, and valid as long as the device context. The library can
  * therefore store the LiteRtMemBuffer in place of a copy of the bytes. The asset's name is valid only during the call.
@@ -401,10 +401,10 @@ typedef LiteRtStatus (*LiteRtDispatchReceiveTensor)(
 
 /* Optional: runs like `invoke`, and also calls `receive` with each tensor between the ops of the function, so that a
  * debugger can find the op whose result differs from the CPU's result. The tensors have the names of the partition's
- * tensors. The compiler stores these names in the byte code if the plugin's opaque options `litert_npu` contain the
- * line `taps=true`; byte code with names may be larger and slower, but gives the same results. A vendor shows only
- * tensors that exist at run time, and omits tensors that its compiler removed by fusion. A library that exports
- * LiteRtDispatchInvokeTapped but cannot show tensors returns Unsupported.
+ * tensors. The compiler stores these names in the byte code if the plugin's opaque options contain the line `taps=true`
+ * under the identifier `litert_npu`; byte code with names may be larger and slower, but gives the same results. A
+ * vendor shows only tensors that exist at run time, and omits tensors that its compiler removed by fusion. A library
+ * that exports LiteRtDispatchInvokeTapped but cannot show tensors returns Unsupported.
  *
  * [taps.names] The library shows a tensor only once in a run, under a name that is not empty.
  * [taps.types] A shown tensor has no unknown dimensions, and has as many bytes as its type needs. The tensor has the

@@ -15,13 +15,14 @@ typedef struct LiteRtRuntimeContext {
 
   /* 8: This slot makes the memory requirements of an input or output. The host receives the requirements object, and
    * destroys it. The object contains one or more types of memory, and the best type is the first. If `num_strides` is
-   * 0, the elements are contiguous, in row-major order. The host aligns the memory that it allocates to 64 bytes. */
+   * 0, the elements are contiguous, in row-major order. The memory that the host allocates is aligned to 64 bytes. */
   LiteRtStatus (*create_tensor_buffer_requirements)(
       int num_supported_tensor_buffer_types,
       const LiteRtTensorBufferType* supported_tensor_buffer_types, size_t buffer_size,
       int num_strides, const uint32_t* strides, LiteRtTensorBufferRequirements* requirements);
 
-  /* 16: These slots handle buffers of the host's graph. They are for accelerators, not for dispatch libraries. */
+  /* 16: These slots find and register the buffers of TfLiteTensors. They are for accelerators, not for dispatch
+   * libraries. */
   LiteRtStatus (*get_external_litert_buffer_context_tensor_buffer)(
       LiteRtExternalLiteRtBufferContext context, const TfLiteTensor* tensor,
       LiteRtTensorBuffer* tensor_buffer);
@@ -43,7 +44,7 @@ typedef struct LiteRtRuntimeContext {
   void (*external_litert_buffer_context_destroy)(LiteRtExternalLiteRtBufferContext context);
 
   /* 80: The options that the user gave for a vendor are stored under the vendor's identifier, in a format that the
-   * vendor defines; if there are no such options, the status is NotFound. In this host, the identifier is the vendor's
+   * vendor defines; if there are no such options, the status is NotFound. In litert-npu, the identifier is the vendor's
    * name from the library's file name, in small letters: `acme` for libLiteRtDispatch_Acme.so. Dispatch options such as
    * `--dispatch_option tiles=4` become a C string of TOML with one option on each line. */
   LiteRtStatus (*get_opaque_options)(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
