@@ -67,8 +67,8 @@ class ApplyOptions:
         Flag(
             "libs",
             (),
-            "Folders with compiler plugins, in addition to the installed plugins, "
-            "separated by commas.",
+            "Folders with compiler plugins, separated by commas; the installed plugins are "
+            "available, too.",
         ),
         Section.PLUGINS,
         read=_without_blanks,

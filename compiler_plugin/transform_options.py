@@ -58,8 +58,8 @@ class TransformOptions:
             "transformations",
             (),
             "Transformations to run, separated by commas; within a phase, they run in the given "
-            "order. An item is the name of a transformation, all, or a phase (front, middle, "
-            f"back). An item that begins with - excludes transformations. {WITHOUT_SELECTION}",
+            "order. An item is the name of a transformation, a phase (front, middle, back), or "
+            f"the word all. An item that begins with - excludes transformations. {WITHOUT_SELECTION}",
         ),
         Section.TRANSFORMATIONS,
         Goes.MANIFEST,

@@ -283,7 +283,8 @@ _FLAGS = (
         "stock_model",
         "",
         "The model that stock LiteRT runs on the CPU for comparison: usually the model from "
-        "which FILE was compiled. By default, a FILE without NPU calls is compared with itself.",
+        "which FILE was compiled. The default is FILE itself. If FILE has NPU calls, there is no "
+        "default, because stock LiteRT cannot run NPU calls.",
     ),
     INPUT,
     INPUT_RANGE,
@@ -291,7 +292,7 @@ _FLAGS = (
     *LOAD_FLAGS,
     TRACE._replace(
         help=(
-            f"{TRACE.help} The timeline shows the load, the first run, and {_TRACED_RUNS} runs "
+            f"{TRACE.help} The time line shows the load, the first run, and {_TRACED_RUNS} runs "
             "after the measured runs."
         )
     ),
@@ -325,8 +326,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 COMMAND = Command(
     "FILE\nMeasures the runs of a model and each of its NPU calls, and compares them with runs of "
     "stock LiteRT on the CPU. If FILE is not compiled, the command compiles FILE when it loads "
-    "FILE, with the flags of apply_plugin and of the vendor that you give. Without --isolate, kernels run in "
-    "this process with your privileges, no matter who compiled the file.",
+    "FILE, with the given flags of apply_plugin and of the vendor. Without --isolate, kernels run "
+    "in this process with your privileges, no matter who compiled the file.",
     _FLAGS,
     _run,
     num_arguments=1,

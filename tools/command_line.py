@@ -38,14 +38,13 @@ PAGE = (
     Flag(
         "html",
         "",
-        "Also write the report to this HTML file, as a page with the graph, tables, a time line "
-        "and the memory.",
+        "Also write the report to this HTML file, as a page with the graph and tables.",
     ),
     Flag(
         "model_explorer",
         "",
-        "Also write the graph to this file, for Google's Model Explorer. The data of the nodes "
-        "goes to a second file in the same folder.",
+        "Also write the graph to this file, for Google's Model Explorer. Each kind of number at "
+        "the ops, such as the time, goes to a separate file in the same folder.",
     ),
 )
 """Flags for further files that a command writes in addition to its report."""

@@ -247,9 +247,10 @@ _FLAGS = (
     Flag(
         "reference",
         "",
-        "The model from which FILE was made: stock LiteRT runs this model for comparison. Or a "
-        ".npz file with golden tensors, named after tensors of the model or out0, out1, ..., "
-        "and optionally with inputs (in0, in1, ...). By default, the reference is FILE itself.",
+        "The model from which FILE was made: stock LiteRT runs this model for comparison. "
+        "Alternatively, a .npz file with golden tensors, which have the names of the model's "
+        "tensors, or the names out0, out1, ... for its outputs. The .npz file may also contain "
+        "inputs (in0, in1, ...). By default, the reference is FILE itself.",
     ),
     Flag(
         "kernels",
@@ -374,8 +375,8 @@ COMMAND = Command(
     "FILE\nRuns a model on the NPU, runs each op of the model with stock LiteRT's CPU kernels "
     "too, and reports the ops with wrong results. If FILE is not compiled, the command compiles "
     "FILE like apply_plugin does, and accepts the flags of apply_plugin and of the vendor. If "
-    "FILE is compiled, the command compares FILE itself, and also compiles its --reference again "
-    "with the flags with which FILE was compiled. If FILE is the output of transformations, leave "
+    "FILE is compiled, the command compares FILE itself. It also compiles the model in --reference "
+    "again, with the flags that are stored in FILE. If FILE is the output of transformations, leave "
     "out all flags for compiling: the command then runs FILE on the CPU and compares FILE with "
     "its --reference. NPU calls of a file that you have not compiled on this machine run in a "
     "sandboxed process; --sandbox=off turns the sandbox off. The exit status is 0 if the errors "

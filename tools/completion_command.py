@@ -35,7 +35,8 @@ COMMAND = Command(
     "script does not start Python. Print the script again after an update.\n\n  litert-npu "
     "completion bash > ~/.litert_npu_completion; echo '. ~/.litert_npu_completion' >> ~/.bashrc\n "
     " litert-npu completion zsh > ~/.litert_npu_completion; echo '. ~/.litert_npu_completion' >> "
-    "~/.zshrc\n\nIn .zshrc, put this line below the line that calls compinit.",
+    "~/.zshrc\n\nIn ~/.zshrc, the line that this command adds must be below the line that calls "
+    "compinit.",
     (),
     _run,
     num_arguments=1,

@@ -36,9 +36,9 @@ _FLAGS = (
     Flag(
         "flops",
         (),
-        "Number of arithmetic operations of an op of unknown cost, such as a custom op, as "
-        "op,formula. The formula may use the dimensions B, F, Y, X of output 0, as in "
-        "MyOp,2*B*F*Y*X. Give the flag once for each op.",
+        "Number of arithmetic operations of an op whose cost is unknown, for example a custom "
+        "op. Give op,formula, where the formula may use the dimensions B, F, Y and X of output "
+        "0: MyOp,2*B*F*Y*X. Give the flag once for each op.",
         is_repeated=True,
     ),
     Flag(
@@ -151,8 +151,8 @@ def _failures(flags: FlagValues, models: Sequence[ModelCoverage]) -> Iterator[st
 COMMAND = Command(
     "MODEL...\nShows which ops of TFLite models a vendor's NPU can run, which ops stay on the CPU "
     "and why, and the NPU's share of the arithmetic and of the memory traffic. A folder stands "
-    "for all *.tflite files in it and in its subfolders. The command writes no files, except "
-    "pages that you request with flags. The name of a vendor's option begins with the vendor's "
+    "for all *.tflite files in it and in its subfolders. The command writes files only for "
+    "the flags --html and --model_explorer. The name of a vendor's option begins with the vendor's "
     "name: --myvendor_option=value. The exit status is 1 if a model is below --fail_under or if "
     "--compare finds that a model has become worse. A model is worse if an op is no longer on the "
     "NPU, or if an NPU call is now split into more calls. The exit status is 2 if the command "

@@ -17,6 +17,6 @@ COMMAND = CommandGroup(
             "write a layer that computes nothing, to estimate how much time a faster kernel can "
             "save at most"
         ),
-        "tune": "measure local sizes of a kernel, and write the best size into its description",
+        "tune": "measure a kernel with several local sizes, and write the best size into the layer description",
     },
 )

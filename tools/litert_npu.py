@@ -29,7 +29,7 @@ COMMANDS = {
     "sign": "sign a file with your private key",
     "verify": "check the signature of a file",
     "layer": "create, check, run, measure and tune a kernel for a custom op",
-    "tune": "measure builtin ops on this device, and store the fastest sizes for later runs",
+    "tune": "find the fastest block sizes for builtin ops on this device, and store them for later runs",
     "vendor": "create, export and check a vendor's compiler plugin and dispatch table",
     "transform": "run transformations on a TFLite model, without compiling it",
     "opt": "run passes of the reference compiler on IR text",

@@ -69,7 +69,8 @@ RUN_FLAGS = (
         "sandbox",
         "",
         "Whether the driver's own process (--isolate) runs in a sandbox, where kernels cannot "
-        "read files: require, try or off. The default is the value of the environment variable "
+        "read files: require (fails if the system has no sandbox), try (uses a sandbox if the "
+        "system has one) or off. The default is the value of the environment variable "
         "LITERT_NPU_SANDBOX, or try.",
     ),
     Flag(
@@ -92,7 +93,8 @@ RUN_FLAGS = (
         "device_memory",
         0,
         "Memory limit of the driver's own process (--isolate), in MiB. The limit applies "
-        "separately to data and to tensors. 0 means half of the machine's memory.",
+        "separately to the model's tensors and to the other data of the process. 0 means half "
+        "of the machine's memory.",
         least=0,
     ),
 )
@@ -107,9 +109,8 @@ LOAD_FLAGS = (
     Flag(
         "cache_folder",
         "",
-        "Folder in which models that are compiled while they are loaded are stored for the next "
-        "load. The folder is created if "
-        "it is missing.",
+        "Folder that stores compiled models, so that the next load of an uncompiled FILE does "
+        "not compile FILE again. The folder is created if it is missing.",
     ),
     _DUMPS["dump_kernels"],
     _DUMPS["dump_folder"]._replace(

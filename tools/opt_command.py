@@ -58,8 +58,8 @@ _FLAGS = (
     Flag(
         "function",
         "",
-        "Name of the function in the text that is compiled. By default, this function is main, "
-        "or the only function.",
+        "Name of the function to compile; the text may have several functions. The default is "
+        "main, or the only function.",
     ),
     *(declared.flag for declared in _OF_COMPILER),
     Flag(

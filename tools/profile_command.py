@@ -190,7 +190,7 @@ _FLAGS = (
     *LOAD_FLAGS,
     TRACE._replace(
         help=(
-            f"{TRACE.help} The timeline shows the load, and {_TRACED_RUNS} runs after the "
+            f"{TRACE.help} The time line shows the load, and {_TRACED_RUNS} runs after the "
             "measured runs, with each op on the CPU."
         )
     ),
@@ -235,7 +235,7 @@ def _page(report: ProfileReport, spans: Sequence[Span]) -> Page:
 COMMAND = Command(
     "FILE\nShows how the time of a model's run is divided among NPU calls, ops on the CPU, and "
     "the rest. If FILE is not compiled, the command compiles FILE when it loads FILE, with the "
-    "flags of apply_plugin and of the vendor that you give. Without --isolate, kernels run in this process "
+    "given flags of apply_plugin and of the vendor. Without --isolate, kernels run in this process "
     "with your privileges, no matter who compiled the file.",
     _FLAGS,
     _run,

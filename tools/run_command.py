@@ -288,9 +288,9 @@ def _range(texts: Sequence[str]) -> Range:
 
 COMMAND = Command(
     "FILE\nRuns a model once, and shows statistics of its outputs. If FILE is not compiled, the "
-    "command compiles FILE when it loads FILE, with the flags of apply_plugin and of the vendor "
-    "that you give. A file that you have not compiled on this machine runs in a sandboxed "
-    "process; --sandbox=off turns the sandbox off. With --golden, the exit status is 1 if an "
+    "command compiles FILE when it loads FILE, with the given flags of apply_plugin and of the "
+    "vendor. A file that you have not compiled on this machine runs in a sandboxed process; "
+    "--sandbox=off turns the sandbox off. With --golden, the exit status is 1 if an "
     "output differs from the golden output by more than the tolerance.",
     _FLAGS,
     _run,

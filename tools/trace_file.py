@@ -1,4 +1,4 @@
-"""`--trace=FILE.json`: writes spans as a timeline that Perfetto (ui.perfetto.dev) and chrome://tracing can show.
+"""`--trace=FILE.json`: writes spans as a time line that Perfetto (ui.perfetto.dev) and chrome://tracing can show.
 
 The file is a JSON object of Chrome's Trace Event Format: complete events (`X`) in microseconds, and metadata (`M`)
 with the names of the rows. The host's threads and the NPU's queues appear as two processes; a flow (`s`, `f`)
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TRACE = Flag(
     "trace",
     "",
-    "File for a timeline of the command's work, as JSON for ui.perfetto.dev and chrome://tracing.",
+    "File for a time line of the command's work, as JSON for ui.perfetto.dev and chrome://tracing.",
 )
 
 _HOST, _NPU = 1, 2
@@ -34,19 +34,19 @@ Event = Mapping[str, Any]
 def traced(
     path: str, others: Iterable[str] = (), *, is_wanted: bool = False
 ) -> Iterator[Recording]:
-    """Records spans during the `with` block, and writes the timeline after the block has succeeded.
+    """Records spans during the `with` block, and writes the time line after the block has succeeded.
 
     Args:
-      path: Path of the timeline; "" to write no file.
-      others: Other files of the command, which the timeline must not overwrite; see `check_messages`.
+      path: Path of the time line; "" to write no file.
+      others: Other files of the command, which the time line must not overwrite; see `check_messages`.
       is_wanted: Whether spans are recorded even if `path` is empty.
 
     Yields:
-      The recording, which stays empty if no timeline is requested.
+      The recording, which stays empty if no time line is requested.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, before the block, if `path` is one of `others`; FILE_IO, before or after the
-        block, if the timeline cannot be written.
+        block, if the time line cannot be written.
     """
     # Here, as --help must not wait for them.
     from litert.core.tracing import Recording, record
@@ -119,7 +119,7 @@ def _metadata(place: Mapping[str, int], row: str) -> Iterator[Event]:
 
 
 class _Rows:
-    """The rows of the timeline: one for each thread, one for all queues, and more for spans that overlap."""
+    """The rows of the time line: one for each thread, one for all queues, and more for spans that overlap."""
 
     def __init__(self, device_tracks: Iterable[str]) -> None:
         self._device_tracks = frozenset(device_tracks)

@@ -253,7 +253,8 @@ class CompilerOptions:
             (),
             "A file that describes custom layers, or a folder of such files. The layers apply to "
             "any model that has their ops. This flag may be repeated. The environment variable "
-            f"{CUSTOM_LAYERS_VARIABLE} lists more files, for ops without a layer in these files.",
+            f"{CUSTOM_LAYERS_VARIABLE} lists more such files; their layers apply only to ops for "
+            "which the files of this flag have no layer.",
             is_repeated=True,
         ),
         Section.LAYERS,

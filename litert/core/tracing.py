@@ -48,8 +48,8 @@ class Span:
       start_ns: Start time on the clock of `time.perf_counter_ns`, in nanoseconds; times from a device's clock are
         converted.
       duration_ns: Duration of the span, in nanoseconds.
-      track: Name of the thread or queue; a timeline draws one line for each track. Two spans of the same track are
-        nested or do not overlap.
+      track: Name of the thread or queue; a time line draws one line for each track. Two spans of the same
+        track are nested or do not overlap.
       details: Further values, such as sizes in bytes, the position of the op, or the name of the NPU call.
     """
 

@@ -143,7 +143,7 @@ def _needs() -> list[str]:
 COMMAND = Command(
     "(--manufacturer=NAME | FILES)\nMakes two shared libraries from a Python vendor, "
     "libLiteRtCompilerPlugin_NAME.so and libLiteRtDispatch_NAME.so, which unmodified LiteRT can "
-    "load. The command needs a C compiler, and then tests whether each library loads.",
+    "load. The command needs a C compiler, and tests whether each new library loads.",
     _FLAGS,
     _run,
     num_arguments=2,
