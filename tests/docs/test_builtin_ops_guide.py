@@ -34,7 +34,7 @@ def _tried(op: LibraryOp) -> tuple[str, str]:
     """Returns the options of the op's random calls, and the allowed difference from stock's results."""
     maker = find_maker(op)
     if maker is None or op.name in NEED_SCALES:
-        return "", "at most one step"
+        return "", "at most one step of the quantized tensor"
     options = [
         f"{key} {', '.join(str(v) for v in dict.fromkeys(values))}"
         for key, values in maker.options.items()
