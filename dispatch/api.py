@@ -98,11 +98,10 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         does not support them.
       buffer_handlers: Functions that allocate device memory, for vendors whose buffer requirements exclude host
         memory; None if the vendor uses host memory only.
-      host_side: Function that handles requests of the table in the host's process if the device runs in a separate
-        process; written as `package.module:function`. The table sends a request with
-        `litert.host.serving.ask_host`. The function gets the vendor's options, the name of the request and the
-        request's data as JSON values, and must not trust the name or the data. "" means that the table sends no
-        requests.
+      host_side: Name of a function, as `package.module:function`. If the table runs in a separate process, it can
+        send requests to the host's process with `litert.host.serving.ask_host`; the function handles these
+        requests there. The function gets the vendor's options, the name of the request and the request's data as
+        JSON values, and must not trust the name or the data. "" means that the table sends no requests.
       shared_memory: Shared memory in which the host must allocate tensors; None if tensors may be in any host
         memory. Vendors must not set `shared_memory`; only the host's own tables set it.
     """
@@ -175,8 +174,9 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     def sandbox_needs(self, options: Mapping[str, str]) -> Sandbox:
         """Returns the files and devices that the driver needs to access if its process runs in a sandbox.
 
-        The host calls `sandbox_needs` before all other functions, and before a driver is loaded. Every sandbox
-        already allows access to Python's files, the system's libraries and the folder of this table's module.
+        In a process that will enter a sandbox, `sandbox_needs` is the first call; no driver is loaded yet. Every
+        sandbox already allows access to Python's files, the system's libraries and the folder of this table's
+        module.
         """
         return Sandbox()
 

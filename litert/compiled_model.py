@@ -91,16 +91,17 @@ class CompiledModel:
         Args:
           model_path: Path of the model file.
           hardware_accel: Hardware that may run the model; the CPU by default.
-          environment: Environment that gives the folders of compiler plugins and dispatch tables, and the cache
-            folder for models that are compiled when they are loaded.
+          environment: Environment, which gives the folders of compiler plugins and of dispatch tables (the
+            vendors' functions that load and run byte code), and the cache folder for models that are compiled when
+            they are loaded.
           options: Options for loading and running the model, given instead of `hardware_accel`.
 
         Raises:
           ValueError: If both `hardware_accel` and `options` are given, or the environment is closed.
-          LiteRtError: The error that says what is wrong in the file; NOT_FOUND, if the vendor of a compiled file
-            has no dispatch table; COMPILATION, if the options allow only the NPU and the NPU does not take all
-            ops; the compiler's error, if the options set a vendor, assets, layers, shape bounds or compiler
-            options.
+          LiteRtError: FILE_IO, NOT_FOUND or INVALID_FLATBUFFER, if the file cannot be read or is damaged;
+            NOT_FOUND, if the vendor of a compiled file has no dispatch table; COMPILATION, if the options allow
+            only the NPU and the NPU does not take all ops; the compiler's error, if compiling fails and the
+            options set a vendor, assets, layers, shape bounds or compiler options.
         """
         return cls._load(os.fsdecode(model_path), hardware_accel, environment, options)
 
@@ -124,7 +125,7 @@ class CompiledModel:
     def from_open_file(
         cls, file: MappedFile, environment: Environment, options: Options
     ) -> CompiledModel:
-        """Loads a model from an open file, even if the file no longer has a path. The model closes the file."""
+        """Loads a model from an open file, even if the file no longer has a path. `close` also closes the file."""
         return cls._load(file, None, environment, options)
 
     @classmethod
@@ -196,7 +197,7 @@ class CompiledModel:
         return keys.index(key) if key in keys else -1
 
     def get_input_tensor_details(self, signature_key: str) -> dict[str, dict[str, Any]]:
-        """Returns a mapping from each input's name to the input's current `name`, `index`, `dtype` and `shape`.
+        """Returns a mapping from input names to their tensors' `name`, `index`, `dtype` and current `shape`.
 
         Raises:
           LiteRtError: NOT_FOUND, if no signature has this key.
@@ -205,10 +206,10 @@ class CompiledModel:
         return self._details(signature, signature.inputs)
 
     def get_output_tensor_details(self, signature_key: str) -> dict[str, dict[str, Any]]:
-        """Returns a mapping from each output's name to the output's current `name`, `index`, `dtype` and `shape`.
+        """Returns a mapping from output names to their tensors' `name`, `index`, `dtype` and current `shape`.
 
-        A dimension whose size is known only at run time is -1 until the first run after a resize. From then on,
-        the size is that of the last run.
+        A dimension whose size is known only at run time is -1 before the first run, and again after a resize.
+        After a run, the size is that of the last run.
 
         Raises:
           LiteRtError: NOT_FOUND, if no signature has this key; or the error from shape inference after a resize.
@@ -219,7 +220,7 @@ class CompiledModel:
     def get_input_buffer_requirements(
         self, input_index: int, signature_index: int = 0
     ) -> dict[str, Any]:
-        """Returns an input's `buffer_size` in bytes, and its `supported_types` of memory (1 is host memory).
+        """Returns an input's `buffer_size` in bytes, and `supported_types`: its memory types (1 is host memory).
 
         Raises:
           LiteRtError: INDEX_OOB, if the model has no such signature or input; or the error from shape inference
@@ -231,7 +232,7 @@ class CompiledModel:
     def get_output_buffer_requirements(
         self, output_index: int, signature_index: int = 0
     ) -> dict[str, Any]:
-        """Returns an output's `buffer_size` in bytes, and its `supported_types` of memory (1 is host memory).
+        """Returns an output's `buffer_size` in bytes, and `supported_types`: its memory types (1 is host memory).
 
         If the shape is known only at run time, the size is enough for the largest possible shape.
 
@@ -339,8 +340,8 @@ class CompiledModel:
         Raises:
           ValueError: If a buffer is destroyed.
           LiteRtError: INDEX_OOB, if the model has no such signature; INVALID_ARGUMENT, if a buffer has the wrong
-            type, shape or size; the vendor's error; RUNTIME_FAILURE, if the run fails. After an error, the model
-            can run again.
+            type, shape or size; the vendor's error, if an NPU call fails; RUNTIME_FAILURE, if the run fails for
+            another reason. After an error, the model can run again.
         """
         model = self._model
         inputs = [buffer.lend_input() for buffer in input_buffers]
@@ -428,8 +429,8 @@ class CompiledModel:
 
         Raises:
           ValueError: If a buffer is destroyed.
-          LiteRtError: The errors of `run_by_index` that are found before the run starts. Errors during the run are
-            raised by the events.
+          LiteRtError: The errors of `run_by_index` that are found before the run starts. `Event.wait` raises the
+            errors that occur during the run.
         """
         model, signature = self._model, self._at(signature_index)
         outputs = [buffer.lend_output() for buffer in output_buffers]
@@ -463,8 +464,8 @@ class CompiledModel:
           detail_level: Level of detail of all measurements, including the vendor's own measurements. A higher
             level measures more, and may slow down runs. From level 2 on, each op is measured; all ops that XNNPACK
             runs count as one op, unless `Options.enable_profiling` is set.
-          warm_up: Number of runs at the beginning that are not measured. A vendor may use the first run to prepare
-            its measurements.
+          warm_up: Number of runs at the beginning whose times are discarded, because a vendor may prepare its
+            measurements in the first run. The vendor's own measurements include these runs.
 
         Raises:
           LiteRtError: ALREADY_EXISTS, if metrics are being collected already; or the vendor's error.

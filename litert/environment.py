@@ -11,7 +11,7 @@ __all__ = ["Environment", "EnvironmentOptions"]
 
 
 class Environment:
-    """Folders of plugins and dispatch tables, and the cache folder, which several models share.
+    """The folders of plugins, dispatch tables and the cache; several models can share an environment.
 
     If the environment is used as a context manager, it is closed at the end of the `with` block. A closed
     environment cannot load models.
@@ -36,8 +36,8 @@ class Environment:
 
         Args:
           options: All paths as `EnvironmentOptions`, or only the runtime path as a string.
-          runtime_path: Path of stock LiteRT's runtime library, which programs for stock LiteRT set. The runtime
-            path is ignored.
+          runtime_path: Path of stock LiteRT's runtime library. The argument is ignored, and exists only because
+            programs for stock LiteRT pass it.
           compiler_plugin_path: Folder of compiler plugins, searched in addition to the installed plugins.
           dispatch_library_path: Folder of dispatch tables and libraries, searched in addition to the installed
             tables and libraries.

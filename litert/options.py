@@ -80,7 +80,8 @@ class Options:
       custom_op_infos: Assets of custom ops, which are used if the model is compiled at load. This option and the
         following options, up to `check_kernels`, have no effect if the model is compiled already or does not use
         the NPU.
-      soc_manufacturer: Vendor of the NPU to compile for; "" for the first vendor whose plugin takes an op.
+      soc_manufacturer: Vendor of the NPU to compile for; "" for the first vendor whose NPU can run an op of the
+        model.
       soc_model: SoC model to compile for; "" for the first model of the vendor's plugin.
       compiler_options: Options for vendors' compiler plugins; each name is that of an `apply_plugin` flag.
       custom_layers: Files and folders of custom layers, for the custom ops of any model. Assets in
@@ -181,7 +182,7 @@ class Options:
         return Limits(*limits, sandbox)
 
     def stock_compiler_flags(self) -> dict[str, dict[str, str]]:
-        """Returns, for each of stock LiteRT's option groups, the fields that are set, as `apply_plugin` flags."""
+        """Returns `apply_plugin` flags for the fields that the program has set, by stock LiteRT's option group."""
         groups = self._stock_groups()
         return {group: _group_flags(group, options) for group, options in groups.items()}
 
@@ -203,7 +204,7 @@ class Options:
     def asks_to_compile(self) -> bool:
         """Whether an option shows that the program wants to compile the model.
 
-        With such an option, errors of the compilation are raised to the program.
+        With such an option, loading raises the errors of the compilation; otherwise it only logs these errors.
         """
         return bool(
             self.soc_manufacturer

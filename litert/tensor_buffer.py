@@ -75,7 +75,10 @@ class TensorBuffer:
 
     @property
     def event(self) -> Event | None:
-        """The event of the asynchronous run that writes the buffer; None before the run or after a wait for it."""
+        """The event of the asynchronous run that writes the buffer.
+
+        None if no such run has started, or if a call has already waited for its end.
+        """
         if self._event is None and self._buffer is not None:
             return self._buffer.event
         return self._event
@@ -84,8 +87,7 @@ class TensorBuffer:
         """Copies the bytes of an array to the start of the buffer. The rest of the buffer is not changed.
 
         Raises:
-          ValueError: If `data_array` is not an array, or has neither the buffer's type nor a type that stock
-            LiteRT accepts for the buffer.
+          ValueError: If `data_array` is not an array, or has a type that `read` does not accept.
           LiteRtError: INVALID_ARGUMENT, if the array is larger than the tensor or the buffer is destroyed.
         """
         import numpy as np
@@ -109,7 +111,9 @@ class TensorBuffer:
           output_dtype: Type of the new array. The bytes are reinterpreted as this type, not converted.
 
         Raises:
-          ValueError: If the type is neither the buffer's type nor a type that stock LiteRT accepts for the buffer.
+          ValueError: If the type is not accepted. The buffer's own type is always accepted; like stock LiteRT, the
+            function also accepts bool, int8, uint8, int32, float16, float32, bfloat16 and two float8 types for
+            every buffer.
           LiteRtError: INVALID_ARGUMENT, if the array would be larger than the tensor or the buffer is destroyed;
             or the error of the asynchronous run that writes the buffer.
         """
@@ -182,7 +186,7 @@ class TensorBuffer:
 
         Raises:
           ValueError: If the buffer is destroyed, as in stock LiteRT.
-          LiteRtError: The run that writes the buffer has failed; the error is the error of the run.
+          LiteRtError: The error of the run that writes the buffer, if this run has failed.
         """
         if self._event is not None:
             self._wait()

@@ -27,7 +27,7 @@ _TO_PLUGIN = Goes.ENVIRONMENT | Goes.PAYLOAD
 
 @dataclass(frozen=True, slots=True)
 class CustomOpInfo:
-    """The value of a flag `--npu_custom_op_info=op,path` (custom op assets guide, section 2).
+    """A custom op and the path of its asset, as given by the flag `--npu_custom_op_info=op,path`.
 
     Attributes:
       op_name: Custom code of the ops that the asset implements.
@@ -182,13 +182,13 @@ class CompilerOptions:
     """Options from the user that a plugin may read.
 
     Attributes:
-      custom_op_infos: Assets of custom ops, in the order of the flags; each op occurs once.
+      custom_op_infos: Assets of custom ops, in the order of the flags `--npu_custom_op_info`; each op occurs once.
       max_partitions: Largest number of partitions to compile; if there are more, the smallest ones stay on the
         CPU. 0 means no limit.
       check_kernels: Whether the plugin builds each kernel once at compile time, to find errors
         early.
       allow_native_assets: Whether machine code from the user's assets may run in this process.
-      vendor_options: Values of the plugin's own options, as texts by name.
+      vendor_options: Mapping from the names of the plugin's own options to their values, which are texts.
       custom_layers: Files that describe custom layers, and directories of such files; each layer is for all models
         that contain the layer's op. For an op, an asset in `custom_op_infos` takes precedence over these files.
         These files take precedence over the files of `environment_layers()`.

@@ -121,9 +121,9 @@ class SubgraphBuilder:
 
         Args:
           name: Name of the tensor.
-          data: An array, a number, a list, or strings. Bytes must be in the format of a model file; the element
-            type and the shape must then be given. If `data` is the buffer of another constant, both tensors share
-            this buffer.
+          data: An array, a number, a list, or strings. Bytes must contain the elements as a model file stores
+            them; the element type and the shape must then be given. If `data` is the buffer of another constant,
+            both tensors share this buffer.
           element_type: Type of the tensor's elements; by default, the type of the data.
           shape: Shape of the tensor; by default, the shape of the data.
           quantization: Quantization of the tensor's elements.

@@ -62,11 +62,12 @@ def write_model(
     """Writes a model to a file atomically; reports progress if the file is large.
 
     Args:
-      model: Model to write; the model does not change. The custom options of dispatch ops are computed for the
-        file only; `model` does not get them.
+      model: Model to write; the model does not change. In the file, each NPU call also gets custom options that
+        give the place of its byte code.
       path: Path of the file; an old file at this path stays until the new file is complete.
       appended: Byte code modules to write in addition to the model's own modules.
-      seal: Function that computes the file's seal, if the file gets a digest.
+      seal: Function that computes the file's seal, which proves who compiled the file; used only if the file gets
+        a digest.
       digest_weights: Whether even a file of more than 64 MiB gets a digest, if the model's `has_digest` is true.
       permissions: Permissions of the file; see `open_atomic`.
 
