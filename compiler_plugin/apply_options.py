@@ -44,8 +44,8 @@ class ApplyOptions:
         plugins.
       require_runnable: Whether compiling fails if the model has an op that neither the NPU nor stock LiteRT's CPU
         kernels can run.
-      digest_weights: Whether the compiled file gets a digest of its whole content, and a seal made with the user's
-        key, even if it is larger than 64 MiB.
+      digest_weights: Whether the compiled file gets a digest of its whole content even if it is larger than 64
+        MiB. A file with a digest also gets a seal, which proves that this user has compiled the file.
     """
 
     soc_manufacturer: str = option(

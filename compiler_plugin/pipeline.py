@@ -119,8 +119,8 @@ def apply_plugin(
       model_path: Path of a TFLite model that is not compiled.
       output_path: Path of the compiled file, which must not be an input file; "" to write no file.
       options: Options for compiling the model; None means the default options.
-      progress: Function that gets the progress of the command; None means that the progress goes to the active
-        listener, if there is one.
+      progress: Function that gets the progress of the command; with None, the function of an enclosing `with
+        litert.core.progress.listening(...)` gets the progress, if there is one.
       watch: Function that gets the model before NPU calls replace its ops, and a report with the positions of
         these ops.
 
@@ -158,8 +158,8 @@ def apply_in_memory(
 ) -> Iterator[tuple[Model, Report]]:
     """Compiles a model, given by path or as bytes, without writing a file.
 
-    Before any other work, the function checks that `target` can be written. `registered` is the vendor's plugin,
-    if the caller has already loaded it.
+    If the caller will write the model to a file, `target` is its path; the function first checks that this file
+    can be written. `registered` is the vendor's plugin, if the caller has already loaded it.
 
     Yields:
       The compiled model, ready to write, and the report without the path and size of an output file. The model's

@@ -192,10 +192,10 @@ class CompilerPlugin(Protocol):
     ) -> Sequence[CustomOpInfo]:
         """Finds assets for a model's ops in layer libraries (`--custom_layers`). Optional.
 
-        The host calls `custom_layers` before `partition`. The first call gets the paths that flags name. The
-        second call gets the paths that the environment names, and the ops for which the first call has returned no
-        asset. The host embeds the returned assets like assets from flags. The plugin must also use the returned
-        assets itself, as if they were in `custom_op_infos`.
+        The host calls `custom_layers` before `partition`. The first call gets the paths from `--custom_layers`.
+        The second call gets the paths from the environment variable LITERT_NPU_CUSTOM_LAYERS, and the ops for
+        which the first call has returned no asset. The host embeds the returned assets like assets from flags. The
+        plugin must also use the returned assets itself, as if they were in `custom_op_infos`.
 
         Args:
           paths: The files and folders from `--custom_layers`; the vendor defines their format. Plugins should
@@ -234,11 +234,10 @@ class CompilerPluginFactory(ABC):
 
     Attributes:
       api_version: Version of this interface that the plugin was written for; currently (0, 1, 0).
-      soc_manufacturer: Name of the vendor, as in `--soc_manufacturer` and in the stamp of each compiled file.
+      soc_manufacturer: Name of the vendor, as in `--soc_manufacturer`; each compiled file contains this name.
       soc_models: Allowed values of `--soc_model`; the first value is the default.
       supported_hardware: Kinds of hardware that the plugin compiles for; NPU for all current vendors.
-      sdk_version: Version of the vendor's compiler, in any format; the manifest of each compiled file contains
-        this version.
+      sdk_version: Version of the vendor's compiler, in any format; each compiled file contains this version.
     """
 
     api_version: ApiVersion = COMPILER_PLUGIN_API_VERSION

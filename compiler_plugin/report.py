@@ -157,14 +157,15 @@ class Report:
       model_path, output_path: Paths as the user gave them; the output path is "" if the command writes no file.
       output_size: Size of the output file, in bytes.
       soc_manufacturer, soc_model: Vendor and SoC model to compile for; "" if the command uses no vendor's plugin.
-      defaults: Which of `manufacturer` and `SoC model` have default values, because the user has chosen no value.
+      defaults: What the user has not chosen, so that the default is used: "manufacturer", "SoC model", or both.
       plugin: Where the plugin was found: a file path or an installed package.
       plugin_sdk_version: Version of the vendor's compiler.
       ops: All ops of the input model in order; a decomposed composite appears as the ops that replace it.
       composites: All composites of the input model, in order.
       calls: NPU calls of the output model.
       modules: Sizes of the byte code modules, in bytes.
-      assets: Embedded assets and companion files, in the order of the output file.
+      assets: Embedded assets, and companion files (the files that assets refer to), in the order of the output
+        file.
       transformations: Transformations in the order in which they ran.
       memory: Memory plan of each NPU call, if the vendor provides memory plans.
       expected_times: For each NPU call, the time that the vendor expects for the call, and the time for the same
@@ -224,7 +225,7 @@ class Report:
         return json.dumps(asdict(self), indent=1)
 
     def to_text(self) -> str:
-        """Returns a short report as text, which counts the ops of each name, and the CPU ops with each reason."""
+        """Returns a short report as text, with the number of ops by name, and the number of CPU ops by reason."""
         return "\n".join(map(continued, self._lines()))
 
     def _lines(self) -> Iterator[str]:

@@ -27,7 +27,7 @@ class TransformOptions:
         run.
       selection: Names of the transformations to run; within a phase, they run in this order. `all` stands for all
         enabled transformations; `front`, `middle` and `back` stand for all enabled transformations of a phase. An
-        item that begins with `-` excludes the transformations that follow the `-`.
+        item `-NAME` excludes the transformation or phase NAME.
       config: JSON files that describe the sub-graphs to replace.
       ops_mapping: JSON file that declares custom ops and their attributes; "" for no file.
       static_shape: Whether the shapes of tensors are folded into constants; if so, the inputs of the output model

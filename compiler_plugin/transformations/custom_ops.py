@@ -97,7 +97,7 @@ def raw_options(node: Node, fields: Sequence[RawField]) -> Mapping[str, Any]:
 
 
 class OpLibrary:
-    """The descriptions of ops in extensions and in the mapping file."""
+    """The descriptions of custom ops: classes from extension folders, and entries of the `--ops_mapping` file."""
 
     def __init__(
         self,

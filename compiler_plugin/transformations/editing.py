@@ -30,7 +30,7 @@ def edit_model(
       model: Model to edit. After an error, the model must not be used.
       extensions: Extension folders. The graphs use the ops and extractors in these folders, but no transformations
         run.
-      stage: Phase in which the graphs are within the block; in `Phase.FRONT`, for example, shapes are not
+      stage: Phase whose rules apply to the graphs inside the block; in `Phase.FRONT`, for example, shapes are not
         inferred.
 
     Yields:

@@ -327,14 +327,14 @@ class Graph(InferredGraph):
             self.rename(node.output_tensors[0], name)
 
     def add_input(self, node: Node, tensor: Tensor | None) -> None:
-        """Adds an input after the other inputs of an op; the caller must have checked the tensor."""
+        """Adds an input after the other inputs of an op, without checks; prefer `Node.add_input_port`."""
         assert node.model_op is not None
         node.model_op.append_input(tensor)
         self._ops.note_input(node.model_op, tensor)
         self.touch(node)
 
     def set_input(self, node: Node, index: int, tensor: Tensor | None) -> None:
-        """Connects an input port of an op or a result to a tensor; the caller must have checked the tensor."""
+        """Connects an input port of an op or a result to a tensor, without checks; prefer `InPort.connect`."""
         if node.is_result:
             assert tensor is not None
             self.set_result(node, tensor)

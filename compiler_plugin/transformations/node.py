@@ -214,8 +214,8 @@ class Node(NodeAttributes):
     def in_port(self, index: int = 0) -> InPort:
         """Returns an input port.
 
-        The op's class can also declare input ports for inputs that the op lacks in the model; connecting such a
-        port adds the input.
+        If the op's class sets `in_ports_count`, the node can have more input ports than the op has inputs;
+        connecting such a port adds the input.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the node has no input port with this number.
@@ -560,7 +560,7 @@ class OutPort(_Port):
         return self.node.graph.find_type(self)
 
     def set_data_type(self, element_type: TypeLike) -> None:
-        """Sets the tensor's element type (an ElementType, NumPy type or name), for the `type_infer` of an op."""
+        """Sets the tensor's element type (an ElementType, NumPy type or name); for use in `type_infer`."""
         self.node.graph.set_type(self, as_element_type(element_type))
 
     def disconnected(self) -> bool:

@@ -63,15 +63,16 @@ class Op:
     `type_infer(node)` sets the types.
 
     Attributes:
-      op: Name of the op: the custom code of its nodes. The file contains the same name, unless `type` differs.
-      enabled: Whether this class also describes ops with this name in the input model, if no extractor does. The
-        attributes of these ops are then the entries of the FlexBuffer in which the model stores their options.
+      op: Name of the op: the custom code of its nodes. The written file contains `type` instead, if it is set.
+      enabled: Whether this class also describes the ops with this name in the input model, if no `Extractor` reads
+        their options. The attributes of these ops are then the entries of the FlexBuffer in which the model stores
+        their options.
       raw_options: Fields of the C struct in the op's options; None if the options are a FlexBuffer.
-      layout: Layout of the op's tensors in a vendor's NCHW partition. With "image", tensors of rank 4 and 5,
-        except constants, are images in NCHW. With "any", all tensors of rank 4 and 5 may be in NHWC, or all in
-        NCHW. With None, all tensors keep the order of dimensions that they have in the file.
+      layout: Layout of the op's tensors in a partition that the vendor's compiler gets in NCHW. With "image",
+        tensors of rank 4 and 5, except constants, are images in NCHW. With "any", all tensors of rank 4 and 5 may
+        be in NHWC, or all in NCHW. With None, all tensors keep the order of dimensions that they have in the file.
       graph: Graph in which nodes are created.
-      attrs: All attributes, including the attributes in `DEFINITION`.
+      attrs: All attributes, including those that describe the op itself, such as `type` and `version`.
       keeps_type: Whether output 0 keeps the type that it has in the model; if False, output 0 gets the type of
         input 0.
     """
@@ -184,7 +185,7 @@ class Op:
 
     @classmethod
     def update_node_stat(cls, node: Node, attrs: Mapping[str, Any] | None = None) -> None:
-        """Turns a custom op of the model into an op of this class; on `Op` itself, only sets the attributes.
+        """Turns a custom op of the model into an op of this class; if the class is `Op`, only sets attributes.
 
         Args:
           node: Custom op in the model. The ports do not change. The bytes of the options do not change until an

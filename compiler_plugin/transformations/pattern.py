@@ -114,8 +114,8 @@ class Match:
     Attributes:
       ops: Possible names of the op.
       inputs: A pattern for each input, or None for an input that the op lacks; `...` matches any number of inputs,
-        and can be used once. Inputs that the op lacks at the end need no entry. If `inputs` is empty, the op may
-        have any inputs.
+        and can be used once. Optional inputs that are omitted at the end need no entry. If `inputs` is empty, the
+        op may have any inputs.
       name: Name of the parameter of `rewrite` that gets the match; "" if `rewrite` does not need the match.
       output: Index of the output that the enclosing pattern reads; None for any output.
       uses: Number of readers of the op's outputs, or a `range` of numbers; results of the model count as readers.
@@ -178,7 +178,7 @@ class Match:
     def find_orders(self, op: str, ports: Sequence[OutPort | None]) -> Sequence[Order]:
         """Returns all ways to pair the patterns of the inputs with the ports that an op's inputs read.
 
-        Patterns for inputs that the op lacks at the end are paired with None.
+        If the op has fewer inputs than patterns, the last patterns are paired with None.
 
         Args:
           op: Name of the op, one of the names in `ops`.

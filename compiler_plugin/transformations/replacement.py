@@ -53,8 +53,10 @@ class OpReplacement(Transformation):
         If the new op has one of the given names too, the function is called again for the new op.
 
         Returns:
-          A replacement of the op; or the node itself, if the function has changed the op in place; or None, if the
-          op stays unchanged or the function has already reconnected its readers.
+          A node whose outputs replace the op's outputs in order; or an output port, if the op has only one output;
+          or a list with a port or node for each output, and None for an output without readers. The node itself,
+          if the function has changed the op in place. None, if the op stays unchanged or the function has already
+          reconnected its readers.
         """
 
     def find_and_replace_pattern(self, graph: Graph) -> int:
@@ -78,7 +80,7 @@ class PatternReplacement(Transformation):
     defined: its pattern must be valid, and each parameter of `rewrite` must be the name of a part of the pattern.
 
     Attributes:
-      pattern: Pattern to search for (`pattern.py`); the last op of the pattern is replaced.
+      pattern: Pattern to search for: a `Match`, whose op is the last op of the pattern and is replaced.
     """
 
     @property

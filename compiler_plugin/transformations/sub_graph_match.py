@@ -20,7 +20,7 @@ _OUTPUT_NUMBER = re.compile(r":\d+$")
 
 
 class SubgraphMatch:
-    """A sub-graph that a description matches; same as `SubgraphMatch` of the Model Optimizer.
+    """A sub-graph that a description matches, with the interface of `SubgraphMatch` in OpenVINO.
 
     Attributes:
       graph: Graph that contains the sub-graph.

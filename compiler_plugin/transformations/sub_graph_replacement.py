@@ -80,7 +80,7 @@ class ConfiguredReplacement(Transformation):
 
 
 class SubgraphReplacement(ConfiguredReplacement):
-    """Replaces sub-graphs that the configuration describes by a scope of names, or by start and end points."""
+    """Replaces sub-graphs that the configuration describes by a prefix of op names, or by start and end points."""
 
     match_kinds = (MatchKind.SCOPE, MatchKind.POINTS)
     _matched: frozenset[tuple[str, str]] = frozenset()
@@ -108,7 +108,7 @@ class SubgraphReplacement(ConfiguredReplacement):
         return _create_op(graph, match)
 
     def nodes_to_remove(self, graph: Graph, match: SubgraphMatch) -> Sequence[Node | str]:
-        """Returns the ops (or their ids) to remove after a replacement if nothing reads them; by default, all."""
+        """Returns ops or ids to remove after a replacement if nothing reads them; by default, all matched ops."""
         return match.nodes
 
     def find_and_replace_pattern(self, graph: Graph) -> int:
@@ -121,7 +121,7 @@ class SubgraphReplacement(ConfiguredReplacement):
         return count
 
     def find_unmatched(self) -> list[str]:
-        """Returns sentences for the report about scopes and points that have matched nothing so far."""
+        """Returns the report's sentences about scopes and points that have matched nothing so far."""
         return super().find_unmatched() or [
             f"{d.where}: no op of the model is {f'in scope {scope!r}' if scope else 'between the points'}"
             for d in self.descriptions
@@ -264,7 +264,7 @@ def configure_replacements(
 
 
 def find_unmatched(loaded: Sequence[LoadedTransformation]) -> list[str]:
-    """Returns sentences for the report about descriptions that have matched nothing so far."""
+    """Returns the report's sentences about descriptions that have matched nothing so far."""
     return [
         sentence
         for item in loaded

@@ -1,4 +1,4 @@
-"""Finds the sub-graphs that a configuration describes by a scope of names, or by start and end points.
+"""Finds the sub-graphs that a configuration describes by a prefix of op names, or by start and end points.
 
 The name of a node is the name of its first output tensor, without a `:0` at the end. If the converter has merged
 ops, the name has several parts (`model/a/Relu;model/a/BiasAdd`), and each part can match. A sub-graph must not

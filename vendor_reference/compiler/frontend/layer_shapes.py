@@ -114,7 +114,7 @@ class LayerShapes:
         )
 
     def notes(self) -> Sequence[str]:
-        """Returns sentences for the report about shapes that are assumed because the layer does not give them."""
+        """Returns the report's sentences about shapes that are assumed because the layer does not give them."""
         return [
             f"op '{self._op.name}': output {index} is assumed to have the shape of an input, "
             f"because the model declares both as {self._op.outputs[index].type}; output_shapes in a "
