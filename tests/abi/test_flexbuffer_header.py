@@ -59,10 +59,12 @@ def as_python(answer: Any) -> Any:
     if isinstance(answer, int):
         return Status(answer)
     ((kind, value),) = answer.items()
-    convert = {"bool": bool, "int": int, "float": float, "blob": bytes.fromhex}
-    return (
-        bytes.fromhex(value).decode("utf-8", "replace") if kind == "text" else convert[kind](value)
-    )
+    if kind == "float":
+        return float(value)
+    if kind in ("bool", "int"):
+        return bool(value) if kind == "bool" else value
+    data = bytes.fromhex(value)
+    return data if kind == "blob" else data.decode("utf-8", "replace")
 
 
 @pytest.fixture(scope="module", params=LANGUAGES)
