@@ -85,7 +85,9 @@ class BenchmarkReport(PrintedReport):
       load_s: Duration of the load, in seconds.
       first_s: Duration of the first run, in seconds. The first run may build kernels and pack weights.
       model: Times of the model's runs in this runtime.
-      calls: Measurements of each NPU call, taken in separate runs, since measuring slows down a run.
+      measured: Times of the model's runs in which the NPU calls were measured. Measuring slows down a run, so
+        these runs are not the runs of `model`.
+      calls: Measurements of each NPU call in the runs of `measured`.
       stock: Times of stock LiteRT's runs; null if stock LiteRT did not run.
       stock_problem: Reason why stock LiteRT did not run.
       greatest_difference: Greatest difference between an element of any output and the same element in stock
@@ -103,6 +105,7 @@ class BenchmarkReport(PrintedReport):
     load_s: float
     first_s: float
     model: Timing
+    measured: Timing
     calls: Sequence[CallTiming]
     stock: Timing | None
     stock_problem: str
@@ -127,12 +130,6 @@ class BenchmarkReport(PrintedReport):
         yield f"{self.path}: {count_text(self.model.runs, 'run')} on {threads}, {self.machine}"
         yield f"  loaded in {self.load_s:.3f} s, first run {self.first_s * 1e3:.3f} ms"
         yield f"  here   {self.model}"
-        for call in self.calls:
-            yield f"  NPU call {name_text(call.name)}, {call.runs_per_run:g} a run: {call.timing}"
-            if call.expected:
-                yield f"    expected: {call.expected}"
-            for name, value in call.vendor.items():
-                yield f"    {name}: {f'{value:.6g}' if isinstance(value, float) else value}"
         if self.stock:
             yield f"  stock  {self.stock}"
             yield (
@@ -147,6 +144,16 @@ class BenchmarkReport(PrintedReport):
             yield from (f"  warning: {warning}" for warning in self.warnings)
         else:
             yield f"  stock  not measured: {self.stock_problem}"
+        if self.calls:
+            runs = count_text(self.measured.runs, "further run")
+            yield f"NPU calls, measured in {runs}, since measuring slows down a run:"
+            yield f"  whole run: {self.measured}"
+        for call in self.calls:
+            yield f"  {name_text(call.name)}, {call.runs_per_run:g} per run: {call.timing}"
+            if call.expected:
+                yield f"    expected: {call.expected}"
+            for name, value in call.vendor.items():
+                yield f"    {name}: {f'{value:.6g}' if isinstance(value, float) else value}"
 
 
 def benchmark_model(
@@ -180,7 +187,8 @@ def benchmark_model(
                     seconds = measure_s(run)
                     if index >= options.warm_up:
                         measured.append(seconds)
-            calls = _measure_calls(ours, max(1, options.runs // 2), _read_expected_times(path))
+            num_measured = max(1, options.runs // 2)
+            measured, calls = _measure_calls(ours, num_measured, _read_expected_times(path))
         for _ in range(_TRACED_RUNS if is_recording() else 0):
             ours.run()
         return BenchmarkReport(
@@ -192,6 +200,7 @@ def benchmark_model(
             load_s,
             first_s,
             Timing.of(times[ours.run]),
+            measured,
             calls,
             Timing.of(times[stock.run]) if stock else None,
             problem,
@@ -213,15 +222,14 @@ def _read_expected_times(path: str) -> Mapping[str, ExpectedTime]:
 
 def _measure_calls(
     ours: SignatureRuns, runs: int, expected: Mapping[str, ExpectedTime]
-) -> list[CallTiming]:
-    """Measures each NPU call in a number of runs."""
+) -> tuple[Timing, list[CallTiming]]:
+    """Measures a number of runs, and each NPU call in these runs."""
     ours.model.start_metrics_collection()
     try:
-        for _ in told("measure calls", range(runs)):
-            ours.run()
+        run_s = [measure_s(ours.run) for _ in told("measure calls", range(runs))]
     finally:
         metrics = ours.model.stop_metrics_collection()
-    return [
+    return Timing.of(run_s), [
         CallTiming(
             call.name,
             len(call.times_s) / runs,
@@ -278,7 +286,12 @@ def _open_stock(
 
 _FLAGS = (
     WARM_UP,
-    Flag("runs", 100, "Number of measured runs.", least=1),
+    Flag(
+        "runs",
+        100,
+        "Number of measured runs. NPU calls are measured in half as many further runs.",
+        least=1,
+    ),
     Flag(
         "stock_model",
         "",

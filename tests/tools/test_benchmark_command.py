@@ -26,6 +26,7 @@ def test_stock_runs_a_model_for_the_cpu_beside_it(original: str) -> None:
     assert report.stock and report.model.runs == report.stock.runs == 4
     assert report.ratio == report.model.p50_s / report.stock.p50_s
     assert report.greatest_difference == 0 and not report.calls
+    assert "NPU calls" not in report.to_text()
 
 
 def test_a_compiled_file_shows_its_calls(copying: str) -> None:
@@ -35,11 +36,23 @@ def test_a_compiled_file_shows_its_calls(copying: str) -> None:
     assert "--stock_model" in report.to_text()
 
 
+def test_a_call_stands_beside_the_runs_in_which_it_was_measured(copying: str) -> None:
+    """A call cannot take longer than the whole run."""
+    report = benchmark_model(copying, OPTIONS)
+    (call,) = report.calls
+    assert call.timing.runs == report.measured.runs == 2
+    assert call.timing.min_s < report.measured.min_s and call.timing.max_s < report.measured.max_s
+    lines = report.to_text().splitlines()
+    at = lines.index("NPU calls, measured in 2 further runs, since measuring slows down a run:")
+    assert lines[at + 1] == f"  whole run: {report.measured}"
+    assert lines[at + 2] == f"  copy_0, 1 per run: {call.timing}"
+
+
 def test_a_vendor_s_measurements_are_short_for_people(copying: str) -> None:
     report = benchmark_model(copying, OPTIONS)
     call = replace(report.calls[0], vendor={"runs": 1234567, "mean_us": 127.67810012519475})
     text = replace(report, calls=[call]).to_text()
-    assert "    runs: 1234567\n    mean_us: 127.678\n" in text
+    assert text.endswith("    runs: 1234567\n    mean_us: 127.678")
 
 
 def test_a_compiled_file_stands_beside_its_original(copying: str, original: str) -> None:
