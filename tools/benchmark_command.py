@@ -183,10 +183,10 @@ def benchmark_model(
             times[stock.run] = []
         with paused():
             for index in told("measure", range(options.warm_up + options.runs)):
-                for run, measured in times.items():
+                for run, run_s in times.items():
                     seconds = measure_s(run)
                     if index >= options.warm_up:
-                        measured.append(seconds)
+                        run_s.append(seconds)
             num_measured = max(1, options.runs // 2)
             measured, calls = _measure_calls(ours, num_measured, _read_expected_times(path))
         for _ in range(_TRACED_RUNS if is_recording() else 0):
