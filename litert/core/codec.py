@@ -122,12 +122,17 @@ def entries(item: Codec[_Value]) -> Codec[Mapping[str, _Value]]:
     )
 
 
-def row(make: Callable[..., _Value], **parts: Codec[Any]) -> Codec[_Value]:
-    """Returns a codec that writes objects as arrays of attributes, which are the arguments of `make` in order."""
+def row(
+    make: Callable[..., _Value], *, least: int | None = None, **parts: Codec[Any]
+) -> Codec[_Value]:
+    """Returns a codec that writes objects as arrays of attributes, which are the arguments of `make` in order.
+
+    If `least` is given, it reads arrays of at least `least` attributes; `make` has defaults for the others.
+    """
 
     def read(node: JsonNode) -> _Value:
-        found = node.items(len(parts), len(parts))
-        return make(*[part.read(item) for part, item in zip(parts.values(), found, strict=True)])
+        found = node.items(len(parts) if least is None else least, len(parts))
+        return make(*[part.read(item) for part, item in zip(parts.values(), found, strict=False)])
 
     return Codec(
         read, lambda value: [part.dump(getattr(value, name)) for name, part in parts.items()]

@@ -28,6 +28,7 @@ from vendor_reference.executable.kernel_signature import DeclaredArgument, Kerne
 
 DEVICE = ("platform", "1", "device", "2", "3")
 SIGNATURE = KernelSignature((DeclaredArgument("__global", "float*", "x"),), 64)
+CONST_SIGNATURE = KernelSignature((DeclaredArgument("__global", "float*", "x", is_const=True),), 64)
 FOR_SHAPES = Program("#define PARAM_n 2\n#define NUM_INPUTS 1\n", ())
 OPEN = Program("#define INPUT0_DIMS_SIZE 4\n#define INPUT0_DIMS (int []){ 1,2,3,4, } \n", ())
 OTHER_SHAPES = Program(OPEN.prelude.replace("2,3", "30,20"), ())
@@ -43,7 +44,8 @@ def _layer(*files: PackedFile, binary: bytes = b"code", for_all: bool = False) -
     codes = [DeviceCode(program_digest(FOR_SHAPES), DEVICE, {"Kernel": SIGNATURE}, binary)]
     if for_all:
         digest = open_digest(OPEN)
-        codes.append(DeviceCode(digest, DEVICE, {"Kernel": SIGNATURE}, b"for all", ["INPUT0_DIMS"]))
+        kernels = {"Kernel": CONST_SIGNATURE}
+        codes.append(DeviceCode(digest, DEVICE, kernels, b"for all", ["INPUT0_DIMS"]))
     return BinaryLayer("layer.json", {file.path: file for file in described}, codes)
 
 
@@ -59,6 +61,7 @@ def test_what_is_packed_is_unpacked(source: bytes, binary: bytes, is_left_out: b
     assert tuple(code.device) == DEVICE and code.sizes is None
     (for_all,) = found.find_codes(OTHER_SHAPES)
     assert bytes(for_all.binary) == b"for all" and for_all.sizes == ["INPUT0_DIMS"]
+    assert for_all.kernels["Kernel"] == CONST_SIGNATURE
     assert found.open_sizes == ["INPUT0_DIMS"]
     assert not found.find_codes(Program("#define PARAM_n 3\n", ()))
 
@@ -76,6 +79,23 @@ def test_a_byte_that_was_changed_is_noticed(data: st.DataObject) -> None:
 def test_a_file_that_was_cut_is_refused(length: int) -> None:
     with pytest.raises(LiteRtError, match=r"x\.bin"):
         unpack_binary_layer(pack_binary_layer(_layer())[:length], "x.bin")
+
+
+def test_a_file_without_the_qualifiers_of_arguments_is_read() -> None:
+    """The files of version 0.1.0."""
+    codes = [
+        {
+            "program": "0" * 64,
+            "device": list(DEVICE),
+            "kernels": {
+                "Kernel": {"arguments": [["__global", "float*", "x"]], "max_group_size": 64}
+            },
+            "size": 4,
+            "offset": 0,
+        }
+    ]
+    (code,) = unpack_binary_layer(_header(_layer(), codes=codes), "x.bin").codes
+    assert code.kernels == {"Kernel": SIGNATURE}
 
 
 def test_a_description_that_is_left_out_is_refused() -> None:

@@ -15,19 +15,21 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.builder import ModelBuilder
 from litert.model.graph import Subgraph
-from tests.vendor_reference.executables import in_, out, signature, task, undeclared
+from tests.vendor_reference.executables import in_, out, task, undeclared
 from vendor_reference.compiler.kernel_bindings import Access, BoundArgument, check_bindings
 from vendor_reference.compiler.plugin import PLUGIN
+from vendor_reference.executable.kernel_signature import DeclaredArgument, KernelSignature
 
 TENSOR = BoundArgument("input 0, tensor<4xf32>", Access.MEMORY, ElementType.FLOAT32)
 SCALAR = BoundArgument("a scalar of int32", Access.VALUE, ElementType.INT32, is_number=True)
 CONSTANT = BoundArgument("a constant of int32", Access.MEMORY, ElementType.INT32, is_number=True)
 LOCAL = BoundArgument("local memory", Access.LOCAL)
-SCRATCH = BoundArgument("internal memory", Access.MEMORY)
+SCRATCH = BoundArgument("internal memory", Access.WRITTEN)
+OUTPUT = BoundArgument("output 0, tensor<4xf32>", Access.WRITTEN, ElementType.FLOAT32)
 
 
-def check(space: str, type_name: str, bound: BoundArgument) -> list[str]:
-    kernel = signature((space, type_name, "x"))
+def check(space: str, type_name: str, bound: BoundArgument, is_const: bool = False) -> list[str]:
+    kernel = KernelSignature((DeclaredArgument(space, type_name, "x", is_const),), 64)
     return check_bindings("k", kernel, task("k", [in_()], [4]), [bound], "k.cl, op 'K'")
 
 
@@ -58,7 +60,9 @@ def of(name: str) -> BoundArgument:
         ("__global", "uint4*", CONSTANT),
         ("__local", "float*", LOCAL),
         ("__global", "double*", SCRATCH),
+        ("__global", "float*", OUTPUT),
         ("", "", TENSOR),  # a driver that says nothing
+        ("", "", OUTPUT),
     ],
 )
 def test_what_fits_is_taken_silently(space: str, type_name: str, bound: BoundArgument) -> None:
@@ -75,7 +79,9 @@ def test_what_fits_is_taken_silently(space: str, type_name: str, bound: BoundArg
         ("__local", "int*", CONSTANT, "a __global or __constant pointer"),
         ("__global", "float*", LOCAL, "a __local pointer"),
         ("by value", "float", LOCAL, "a __local pointer"),
-        ("__local", "float*", SCRATCH, "a __global or __constant pointer"),
+        ("__local", "float*", SCRATCH, "a __global pointer without const"),
+        ("__constant", "float*", OUTPUT, "a __global pointer without const"),
+        ("__constant", "float*", SCRATCH, "a __global pointer without const"),
     ],
 )
 def test_another_address_space_is_refused(
@@ -88,6 +94,17 @@ def test_another_address_space_is_refused(
     assert error.value.what == (
         f"argument 0 of kernel 'k' is declared '{shown} x', but bound to {bound.what}, "
         f"which needs {takes}"
+    )
+
+
+@pytest.mark.parametrize("bound", [OUTPUT, SCRATCH])
+def test_memory_that_the_kernel_writes_is_not_const(bound: BoundArgument) -> None:
+    assert check("__global", "float*", TENSOR, is_const=True) == []
+    with pytest.raises(LiteRtError) as error:
+        check("__global", "float*", bound, is_const=True)
+    assert error.value.what == (
+        f"argument 0 of kernel 'k' is declared '__global const float* x', but bound to {bound.what}, "
+        "which needs a __global pointer without const"
     )
 
 
@@ -183,14 +200,27 @@ def compiled(folder: Path, text: str, element_type: str, description: str = "") 
     [
         (
             "__global const float* x, __global INPUT0_TYPE* y", "int8", "",
-            "argument 0 of kernel 'Mine' is declared '__global float* x', but bound to input 0, "
+            "argument 0 of kernel 'Mine' is declared '__global const float* x', but bound to input 0, "
             "tensor<1048576xi8>, whose type in C is char",
             "Declare the argument as char* or INPUT0_TYPE*.",
         ),
         (
             "__global const float* x, float y", "float32", "",
             "argument 1 of kernel 'Mine' is declared 'float y', but bound to output 0, "
-            "tensor<1048576xf32>, which needs a __global or __constant pointer",
+            "tensor<1048576xf32>, which needs a __global pointer without const",
+            "Change the declaration, ",
+        ),
+        (
+            "__global const float* x, const __global float* y", "float32", "",
+            "argument 1 of kernel 'Mine' is declared '__global const float* y', but bound to output 0, "
+            "tensor<1048576xf32>, which needs a __global pointer without const",
+            "Change the declaration, ",
+        ),
+        (
+            "__global float* x, __global float* y, __global const float* t", "float32",
+            '"arguments": [{"input": 0}, {"output": 0}, {"internal": {"type": "float32", "size": "4"}}]',
+            "argument 2 of kernel 'Mine' is declared '__global const float* t', but bound to internal "
+            "memory, which needs a __global pointer without const",
             "Change the declaration, ",
         ),
         (

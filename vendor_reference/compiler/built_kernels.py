@@ -20,7 +20,7 @@ from vendor_reference.cache import keep_file, read_file
 from vendor_reference.executable.executable import Program
 from vendor_reference.executable.kernel_signature import SIGNATURES, KernelSignature
 
-_FORMAT = 3
+_FORMAT = 4
 _PART = "built"
 _NAMES = re.compile(r"[0-9a-f]{64}\.json")
 _LIMIT_BYTES = 16 << 20

@@ -45,6 +45,7 @@ class Access(Enum):
     """How a kernel gets the value of an argument; the strings are for messages."""
 
     MEMORY = "a __global or __constant pointer"
+    WRITTEN = "a __global pointer without const"
     LOCAL = "a __local pointer"
     VALUE = "an argument by value"
 
@@ -83,10 +84,12 @@ def describe_argument(
         assert tensor is not None  # the binding is complete already
         define = f"{'OUTPUT' if argument.is_output else 'INPUT'}{argument.index}_TYPE"
         what = f"{argument}, {tensor}"
-        return BoundArgument(what, Access.MEMORY, tensor.element_type, define=define)
+        access = Access.WRITTEN if argument.is_output else Access.MEMORY
+        return BoundArgument(what, access, tensor.element_type, define=define)
     if isinstance(argument, ShapeArgument):
         kind = "output" if argument.is_output else "input"
         what = f"the shape of {kind} {argument.index}"
+        # Another kernel may have written the shape of an output.
         return BoundArgument(what, Access.MEMORY, ElementType.UINT32)
     if isinstance(argument, ScalarArgument):
         what = f"a scalar of type {argument.element_type.name.lower()}"
@@ -95,7 +98,7 @@ def describe_argument(
         what = f"a constant of type {argument.element_type.name.lower()}"
         return BoundArgument(what, Access.MEMORY, argument.element_type, True)
     if isinstance(argument, InternalArgument):
-        return BoundArgument("internal memory", Access.MEMORY)
+        return BoundArgument("internal memory", Access.WRITTEN)
     return BoundArgument("local memory", Access.LOCAL)
 
 
@@ -137,7 +140,7 @@ def check_bindings(
             c_type = CL_TYPES[binding.element_type]
             what = f"{declared}, whose type in C is {c_type}"
             if mismatch is _Mismatch.ERROR:
-                star = "*" if binding.access is Access.MEMORY else ""
+                star = "" if binding.access is Access.VALUE else "*"
                 names = [f"{name}{star}" for name in (c_type, binding.define) if name]
                 hint = f"Declare the argument as {' or '.join(names)}."
                 if _is_half_as_float(argument, binding):
@@ -171,8 +174,10 @@ def _is_reached(argument: DeclaredArgument, access: Access) -> bool:
     if access is Access.VALUE:
         return argument.space == BY_VALUE
     # An image lies in global memory, but is not a pointer.
-    spaces = ("__local",) if access is Access.LOCAL else ("__global", "__constant")
-    return argument.space in spaces and argument.type_name.endswith("*")
+    spaces = {Access.LOCAL: ("__local",), Access.WRITTEN: ("__global",)}
+    is_space = argument.space in spaces.get(access, ("__global", "__constant"))
+    is_writable = access is not Access.WRITTEN or not argument.is_const
+    return is_space and is_writable and argument.type_name.endswith("*")
 
 
 def _is_half_as_float(argument: DeclaredArgument, binding: BoundArgument) -> bool:

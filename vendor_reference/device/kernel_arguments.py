@@ -88,7 +88,13 @@ def _read_argument(kernel: cl.Kernel, index: int) -> DeclaredArgument:
         space = next((space for known, space in _SPACES.items() if known == found), "")
     except cl.Error:
         space = ""
-    return DeclaredArgument(space, str(type_name), str(name))
+    try:
+        qualifiers = kernel.get_arg_info(index, cl.kernel_arg_info.TYPE_QUALIFIER)
+        assert isinstance(qualifiers, int)
+        is_const = bool(qualifiers & cl.kernel_arg_type_qualifier.CONST)
+    except cl.Error:
+        is_const = False
+    return DeclaredArgument(space, str(type_name), str(name), is_const)
 
 
 def _allowed(argument: Argument) -> tuple[str, ...]:

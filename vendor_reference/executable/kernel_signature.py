@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from litert.core.codec import TEXT, entries, frozen_array, integer, named, record, row
+from litert.core.codec import BOOLEAN, TEXT, entries, frozen_array, integer, named, record, row
 
 BY_VALUE = "by value"
 SPACES = ("__global", "__constant", "__local", BY_VALUE, "")
@@ -21,11 +21,14 @@ class DeclaredArgument:
     Attributes:
       space: Address space of the argument, one of `SPACES`.
       type_name: Type of the argument without qualifiers, such as `float*`, `int`, `struct P` or a `typedef` name.
+      is_const: Whether the argument is a pointer to `const` or `__constant` data; false if the driver does not
+        report this.
     """
 
     space: str
     type_name: str
     name: str
+    is_const: bool = False
 
     @property
     def is_struct(self) -> bool:
@@ -35,7 +38,8 @@ class DeclaredArgument:
 
     def __str__(self) -> str:
         space = f"{self.space} " if self.space not in ("", BY_VALUE) else ""
-        return f"{space}{self.type_name} {self.name}"
+        const = "const " if self.is_const and self.space != "__constant" else ""
+        return f"{space}{const}{self.type_name} {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +60,11 @@ SIGNATURES = entries(
         arguments=frozen_array(
             row(
                 DeclaredArgument,
+                least=3,  # binary layers of version 0.1.0 do not have `is_const`
                 space=named({space: space for space in SPACES}),
                 type_name=TEXT,
                 name=TEXT,
+                is_const=BOOLEAN,
             )
         ),
         max_group_size=integer(0, 2**63 - 1),

@@ -29,7 +29,7 @@ from vendor_reference.programs.program_text import ProgramText
 
 _LOG = logging.getLogger(__name__)
 
-_FORMAT = "LRT-CLB4"
+_FORMAT = "LRT-CLB5"
 _HEADER_SIZE = struct.Struct("<I")
 _PART = "programs"
 _SUFFIX = ".clb"

@@ -31,7 +31,7 @@ def test_a_layer_is_checked_against_each_different_op_of_a_model(
     assert "op 0 of model.tflite, and 1 like it: (tensor<2x4xf32>) -> tensor<2x4xf32>" in printed
     assert "op 2 of model.tflite: " in printed
     assert "PARAM_alpha = 0.5f" in printed and "PARAM_alpha = 2.0f" in printed
-    assert "0  __global float* x  <-  input 0: tensor<2x4xf32>" in printed
+    assert "0  __global const float* x  <-  input 0: tensor<2x4xf32>" in printed
     assert printed.count("ok: the layer builds") == 2
 
 

@@ -74,7 +74,7 @@ def test_a_kernel_on_half_tensors_is_checked(
 ) -> None:
     assert litert_npu("layer", "check", "k.json", *flags, "--report=json") == 0
     (subject,) = json.loads(capsys.readouterr().out)["subjects"]
-    declared = {argument["declared"].split()[1] for argument in subject["kernel"]["arguments"]}
+    declared = {argument["declared"].split()[-2] for argument in subject["kernel"]["arguments"]}
     bound = [argument["bound"] for argument in subject["kernel"]["arguments"]]
     assert declared in ({"half*"}, {"float*"})
     c_type = declared.pop().rstrip("*")
