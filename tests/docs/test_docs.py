@@ -60,6 +60,8 @@ def test_a_document_s_commands_run(
         pytest.skip("no C compiler")
     if re.search(r"lang=cpp|\bc\+\+ -", all_text) and shutil.which("g++") is None:
         pytest.skip("no C++ compiler")
+    if "patch -p0" in all_text and shutil.which("patch") is None:
+        pytest.skip("no patch")
     if "pip install" in all_text:
         request.getfixturevalue("wheel_builder")
     if "IntelOpenVINO" in all_text:
