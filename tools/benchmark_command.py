@@ -175,6 +175,7 @@ def benchmark_model(
         ranges = model_ranges(options.ranges, specs, given, models, signature)
         inputs = complete_inputs(given, specs, options.seed, ranges)
         ours = SignatureRuns(model, signature, inputs)
+        tell("first run", 0, 0)
         first_s = measure_s(ours.run)
         stock, problem = _open_stock(path, options, signature, ours)
         difference, warnings = _compare_outputs(ours, stock) if stock else (None, ())

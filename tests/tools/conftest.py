@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from litert_npu_tools import progress_bar
 from litert_npu_tools.litert_npu import guarded_main
 
 from compiler_plugin.pipeline import ApplyOptions, apply_plugin
@@ -100,6 +101,13 @@ def copying(in_folder: Path) -> str:
     options = ApplyOptions("Null", compiler=CompilerOptions(custom_op_infos=infos))
     apply_plugin("raw.tflite", "copying.tflite", options)
     return "copying.tflite"
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes commands show each step of their progress at once."""
+    monkeypatch.setattr(progress_bar, "_LOG_INTERVAL_S", 1e-9)
+    monkeypatch.setattr(progress_bar, "_PATIENCE_S", 0.0)
 
 
 @pytest.fixture

@@ -5,17 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from litert_npu_tools import progress_bar
 
 from tests.tools.conftest import LitertNpu
 
 Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress_bar, "_LOG_INTERVAL_S", 1e-9)
-    monkeypatch.setattr(progress_bar, "_PATIENCE_S", 0.0)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -25,6 +18,7 @@ def test_lines_go_to_standard_error_beside_a_report_for_machines(
     assert litert_npu("benchmark", copying, "--runs=3", "--warm_up=1", "--report=json") == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["model"]["runs"] == 3
+    assert "\nfirst run: 00:00 passed\n" in err
     assert "\nmeasure: 4/4, 00:00 passed, 00:00 left\n" in err and "\r" not in err
 
 

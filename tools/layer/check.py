@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from litert.core.option import Flag
 from litert.core.plain_report import PlainReport
-from litert.core.progress import tell, told
+from litert.core.progress import counting, told
 
 from ..command import Command
 from ..command_line import REPORT, FlagValues
@@ -62,12 +62,12 @@ def sanitize(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     with simulated_device() as log, open_layer(request, is_frozen=True) as layer:
         subject = layer.subjects[0]
         arrays = input_values(subject, request)
-        tell("simulate", 0, 0)
-        yield stage(
-            "Oclgrind was running the kernel, about a thousand times slower than a device: "
-            "try smaller --inputs",
-        )
-        findings, text = run_sanitized(subject, layer.options, arrays, log)
+        with counting("simulate", 0):
+            yield stage(
+                "Oclgrind was running the kernel, about a thousand times slower than a device: "
+                "try smaller --inputs",
+            )
+            findings, text = run_sanitized(subject, layer.options, arrays, log)
     found = count_text(len(findings), "finding") if findings else "no faults found"
     lines = [f"Oclgrind, {subject.title}: {found}"]
     lines += [f"  {line}" for line in show_faults(findings, text)]

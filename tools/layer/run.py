@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from litert.core.option import Flag
 from litert.core.plain_report import PlainReport
-from litert.core.progress import tell
+from litert.core.progress import counting, tell
 from litert.core.quoting import continued
 
 from ..array_files import InputArray, array_text, plan_outputs, write_outputs
@@ -104,18 +104,18 @@ def run(request: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
             yield stage("the command was opening the device")
             with run_on_device(compiled) as running:
                 running.set_inputs([i.value for i in inputs.values()])
-                tell("run", 0, 0)
-                yield stage(f"kernel '{running.entry}' was running", running.crash_cause())
-                arrays, problems = running.run()
+                with counting("run", 0):
+                    yield stage(f"kernel '{running.entry}' was running", running.crash_cause())
+                    arrays, problems = running.run()
                 outputs = _by_name(subject.op, arrays)
                 sources = [request["path"], request["model"], *request["input"]]
                 write_outputs(plan, outputs, VALUE_RANGE, sources)
                 comparisons = compare(outputs, expected, request["tolerance"])
                 speed = None
                 if request["repeat"]:
-                    tell("measure", 0, 0)
-                    yield stage(f"the command was measuring kernel '{running.entry}'")
-                    speed = measure_speed(running, request["repeat"], flops)
+                    with counting("measure", 0):
+                        yield stage(f"the command was measuring kernel '{running.entry}'")
+                        speed = measure_speed(running, request["repeat"], flops)
         others = len(layer.subjects) - 1
     notes = [*compiled.report.notes, *compiled.report.warnings, *_unusual_numbers(outputs)]
     if others:

@@ -14,7 +14,7 @@ from litert.core.errors import LiteRtError
 from litert.core.interrupts import on_interrupt
 from litert.core.option import Flag
 from litert.core.plain_report import PlainReport
-from litert.core.progress import tell, told
+from litert.core.progress import counting, told
 from litert.core.quoting import continued
 from litert.model.atomic_file import open_atomic, temporary_folder
 from litert.model.output import write_at
@@ -148,8 +148,8 @@ class Tuning:
 
         with temporary_folder() as folder:
             self._request["expected"] = os.path.join(folder, "outputs.npz")
-            tell("run with the present size", 0, 0)
-            started = self._call("begin", {})
+            with counting("run with the present size", 0):
+                started = self._call("begin", {})
             self.op_name, start = started.text, started.values
             self._request["measured"] = start["measured"]
             self.old = tuple(start["local_size"])

@@ -51,6 +51,15 @@ def test_a_layer_is_compared_with_a_reference(litert_npu: LitertNpu, capsys: Cap
     assert report["comparisons"][0]["greatest_difference"] < 1e-6
 
 
+@pytest.mark.usefixtures("impatient")
+def test_the_progress_names_the_run_and_not_a_step_within(
+    litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    assert litert_npu(*RUN[:-1], "--repeat=1") == 0
+    steps = [line.partition(":")[0] for line in capsys.readouterr().err.splitlines()]
+    assert [*dict.fromkeys(steps[steps.index("run") :])] == ["run", "measure"]
+
+
 def test_a_reference_may_be_named_like_a_module_that_it_imports(
     author: Path, litert_npu: LitertNpu
 ) -> None:
