@@ -165,12 +165,14 @@ def find_arrays(path: str, specs: Sequence[TensorSpec], prefix: str) -> dict[str
                 found[spec.name] = key
         return dict.fromkeys(found.values())
 
-    arrays = read_named_arrays(path, choose)
+    arrays = read_named_arrays(path, f"{prefix}0", choose)
     return {name: arrays[key] for name, key in found.items()}
 
 
-def read_named_arrays(path: str, choose: Choose = list) -> dict[str, Array]:
+def read_named_arrays(path: str, example: str, choose: Choose = list) -> dict[str, Array]:
     """Returns the arrays of a .npz file by name; if `choose` is given, only the arrays that `choose` selects.
+
+    `example` is the name of an array, for the hint of the error for a .npy file.
 
     Raises:
       LiteRtError: NOT_FOUND, if the file does not exist; INVALID_ARGUMENT, if the file is not a .npz file, or can
@@ -178,8 +180,11 @@ def read_named_arrays(path: str, choose: Choose = list) -> dict[str, Array]:
     """
     arrays = read_arrays(path, choose)
     if not isinstance(arrays, dict):
+        named = f"{os.path.splitext(path)[0]}.npz"
         raise bad_input(
-            path, "the file contains one array, but a .npz file with named arrays is needed"
+            path,
+            "the file contains one array, but a .npz file with named arrays is needed",
+            f"Write such a file with numpy.savez({named!r}, {example}=array).",
         )
     return arrays
 

@@ -216,7 +216,7 @@ def _engine_options(
     arrays: dict[int, Array] = {}
     left: dict[str, str] = {}
     if golden:
-        arrays, left = match_golden(source, read_named_arrays(golden))
+        arrays, left = match_golden(source, read_named_arrays(golden, "out0"))
         if not arrays:
             reasons = "; ".join(f"'{name}': {reason}" for name, reason in left.items())
             raise LiteRtError(

@@ -56,9 +56,10 @@ def read_arrays(path: str, choose: Choose) -> Array | dict[str, Array]:
     raise bad_input(path, "the file is not a .npy file, a .npz file or a picture")
 
 
-def bad_input(path: str, what: str) -> LiteRtError:
+def bad_input(
+    path: str, what: str, hint: str = "Write the file with numpy.save or numpy.savez."
+) -> LiteRtError:
     """Returns the error for a file that is damaged or has another format."""
-    hint = "Write the file with numpy.save or numpy.savez."
     return LiteRtError(Status.INVALID_ARGUMENT, what, path, hint)
 
 

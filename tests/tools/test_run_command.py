@@ -120,6 +120,14 @@ def test_a_golden_file_gives_inputs_and_judges_outputs(
     assert litert_npu("run", original, "--golden=wrong.npz", "--tolerance=0.26") == 0
 
 
+def test_a_golden_file_without_names_is_refused_with_the_call_that_writes_one(
+    original: str, in_folder: Path, litert_npu: LitertNpu, capsys: Capture
+) -> None:
+    np.save("half.npy", RAMP / 2)
+    assert litert_npu("run", original, "--golden=half.npy") == 2
+    assert "Write such a file with numpy.savez('half.npz', out0=array)." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("golden", "problem"),
     [(np.zeros((2, 2), np.float32), "shape"), (np.full(SHAPE, np.nan, np.float32), "inf")],
