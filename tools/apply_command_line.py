@@ -17,6 +17,7 @@ from .command_line import (
     VERSION,
     FlagValues,
     begin,
+    check_op_infos,
     describe_flags,
     make_flags,
     split_arguments,
@@ -133,6 +134,7 @@ def execute(argv: Sequence[str]) -> int:
 
 def _paths(values: FlagValues, paths: Sequence[str]) -> tuple[str, str]:
     if len(paths) > 2:
+        check_op_infos(values)
         raise usage_error(
             f"{len(paths)} arguments, but the command takes only an input and an output: {paths}"
         )

@@ -23,6 +23,7 @@ from .command_line import (
     COMMON,
     FlagValues,
     begin,
+    check_op_infos,
     describe_flags,
     make_flags,
     split_arguments,
@@ -66,6 +67,7 @@ class Command(NamedTuple):
             return 0
         count = len(split_arguments(rest)[0] if self.takes_vendor_options else rest)
         if not 0 <= self.num_arguments - count <= self.num_optional:
+            check_op_infos(flags)
             expected = self.usage.partition("\n")[0]
             raise usage_error(
                 f"{count_text(count, 'argument')}, not {self.num_arguments}",

@@ -105,6 +105,14 @@ def begin(flags: FlagValues, command_line: Sequence[str], hint: str, known_only:
     return rest
 
 
+def check_op_infos(flags: FlagValues) -> None:
+    """Raises an error if a custom op info has no comma: a space in its place makes the path an argument."""
+    from litert.core.compiler_options import CustomOpInfo  # here: most commands do not need it
+
+    for text in flags.npu_custom_op_info if "npu_custom_op_info" in flags else ():
+        CustomOpInfo.parse(text)
+
+
 def _print_log(is_whole: bool) -> None:
     import logging  # here: --help must not wait for it
 

@@ -47,10 +47,13 @@ class CustomOpInfo:
         op_name, comma, asset_path = text.partition(",")
         if not comma or not op_name.strip() or not asset_path:
             missing = "no comma" if not comma else "no op" if not op_name.strip() else "no path"
+            parts = re.fullmatch(r"([^ :=,]+)[ :=]+([^ ].*)", text)
+            example = f"{parts[1]},{parts[2]}" if parts else "my_op,path/to/asset"
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
                 f"the custom op info {text!r} has {missing}",
-                hint="Write a custom op info as op_name,path/to/asset.",
+                hint="Write the op and the path of its asset with a comma between them, as in "
+                f"{example}.",
             )
         return cls(op_name, asset_path)
 

@@ -248,6 +248,17 @@ def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
         (["--compiler_options_max_partitions=-1", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "-1"),
         (["--partition_strategy=x", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "weakly_connected"),
         (["--npu_custom_op_info=A", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "no comma"),
+        (
+            ["--npu_custom_op_info=A k.cl", "IN", "OUT"],
+            Status.INVALID_TOOL_CONFIG,
+            "has no comma. Write the op and the path of its asset with a comma between them, as in "
+            "A,k.cl.",
+        ),
+        (
+            ["--npu_custom_op_info", "A", "k.cl", "IN", "OUT"],
+            Status.INVALID_TOOL_CONFIG,
+            "the custom op info 'A' has no comma.",
+        ),
         (["--npu_custom_op_info=,k", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "no op"),
         (["--npu_custom_op_info=A,", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "no path"),
         (["--npu_custom_op_info=A,missing", "IN", "OUT"], Status.NOT_FOUND, "asset of op 'A'"),
