@@ -81,6 +81,7 @@ class _Compilation:
             if "why" not in case:
                 case |= {
                     "name": ", ".join(filter(None, (self.named.name, part))),
+                    "part": part,
                     "byte_code": path,
                     "function": function,
                 }

@@ -130,7 +130,12 @@ def _models(argument: Mapping[str, Any], options: CompilerOptions) -> list[Named
     from litert.conformance.plugin_subject import NamedModel
     from litert.model.reader import read_model
 
-    models = [NamedModel(os.path.basename(path), read_model(path)) for path in argument["models"]]
+    paths: list[str] = argument["models"]
+    bases = [os.path.basename(path) for path in paths]
+    models = [
+        NamedModel(base if bases.count(base) == 1 else path, read_model(path))
+        for base, path in zip(bases, paths, strict=True)
+    ]
     there = {op.name for named in models for op in named.model.ops()}
     names = [info.op_name for info in options.custom_op_infos]
     return models + custom_op_models([name for name in names if name not in there])

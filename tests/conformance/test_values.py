@@ -114,7 +114,10 @@ def test_the_table_has_what_was_compared_and_why_others_were_not(
     at = lines.index(["op", "types", "variant", "difference", "may", "be"])
     assert lines[at + 2] == ["SUB", "float32", "0", "0.01", "of", "the", "magnitude"]
     text = " ".join(word for line in lines[at:] for word in line)
-    assert "not compared, because the plugin does not take its ops: ADD of float32 (5)," in text
+    assert (
+        "not compared, because the plugin does not take its ops: ADD of float32 (5 variants),"
+        in text
+    )
 
 
 @pytest.mark.parametrize(
@@ -212,6 +215,16 @@ def test_a_partition_with_a_custom_op_is_compared_with_its_reference(
     (failed,) = found(check(*arguments))
     assert (failed["rule"], failed["case"]) == ("invoke.values", OTHERS)
     assert failed["text"].startswith("mixed.tflite, output 0: element ")
+
+
+def test_models_with_the_same_file_name_are_told_apart(check: Check, mixed: Path) -> None:
+    other = mixed.parent / "other" / mixed.name
+    other.parent.mkdir()
+    shutil.copy(mixed, other)
+    reference = f"--reference=Triple,{mixed.parent}/reference.py:triple"
+    models = (f"--model={mixed}", f"--model={other}")
+    report = check(NUMERIC, "--rule=invoke.values", *models, reference)
+    assert others(report) == {str(mixed): "", str(other): ""}
 
 
 def test_without_a_reference_the_ops_beside_a_custom_op_are_compared(

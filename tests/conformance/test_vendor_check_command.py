@@ -69,8 +69,8 @@ def test_the_c_example_keeps_each_rule(c_vendor: Path, capsys: Capture) -> None:
     report = check_json(capsys, c_vendor, f"--npu_custom_op_info={gain}", "--strict")
     assert not broken_rules(report) and report["counts"]["passed"] > 100 and not report["gaps"]
     assert compared(report) == [
-        "MUL", "SUB", "MUL, one input", "SUB, then MUL", "SUB, then MUL", "SUB, from the second input",
-        "MUL, 128 KiB", "SUB, 128 KiB",
+        "MUL", "SUB", "MUL, one input", "SUB, then MUL, partition 0", "SUB, then MUL, partition 1",
+        "SUB, from the second input", "MUL, 128 KiB", "SUB, 128 KiB",
     ]  # fmt: skip
     assert "LiteRT has no kernel for its custom op" in why_not(report, "Gain")
     assert why_not(report, "CONV_2D, SAME") == "the plugin does not take its ops"

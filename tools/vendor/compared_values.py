@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,8 @@ class ComparedValues:
     """The comparison of a probe (a small built-in model), or of an NPU call of another model.
 
     Attributes:
-      op, types, variant: For a probe: its op, its element types, and the tested detail. For another model: its
-        ops, its element types, and its name.
+      op, types, variant: For a probe: its op, its element types, and the tested detail, with the partition if the
+        vendor splits the probe. For another model: its ops, its element types, and its name.
       difference: Greatest difference between the compared outputs; null if no outputs were compared.
       limit: Greatest allowed difference; null if no outputs were compared.
       unit: Unit of `difference` and `limit`: quantization steps, a fraction of the magnitude, or "" if outputs
@@ -76,7 +77,8 @@ def _row(
     from litert.conformance.expected import NO_KERNEL
 
     if probe is not None:
-        named = (probe.op, probe.types, probe.variant, check)
+        variant = ", ".join(filter(None, (probe.variant, entry.get("part", ""))))
+        named = (probe.op, probe.types, variant, check)
     elif "why" in entry:
         named = ("", "", entry.get("name", entry["source"]), check)
     else:
@@ -119,14 +121,19 @@ def table_lines(rows: Sequence[ComparedValues]) -> Iterator[str]:
 
 
 def left_out(rows: Sequence[ComparedValues]) -> Mapping[str, list[str]]:
-    """Returns models and ops whose outputs were not compared, by reason; "ADD of float32 (2)" means two probes."""
-    counts: dict[str, dict[str, int]] = {}
+    """Returns models and ops whose outputs were not compared, by reason, such as "ADD of float32 (2 variants)"."""
+    from litert.conformance.probe import OTHERS
+
+    counts: dict[str, Counter[tuple[str, str]]] = {}
     for row in rows:
         if row.why and row.why != NOT_ASKED:
             name = f"{row.op} of {row.types}" if row.types else row.variant
-            there = counts.setdefault(row.why, {})
-            there[name] = there.get(name, 0) + 1
+            counted = "calls" if row.check == OTHERS else "variants"
+            counts.setdefault(row.why, Counter())[name, counted] += 1
     return {
-        why: [f"{name} ({number})" if number > 1 else name for name, number in there.items()]
+        why: [
+            f"{name} ({number} {counted})" if number > 1 else name
+            for (name, counted), number in there.items()
+        ]
         for why, there in counts.items()
     }
