@@ -148,6 +148,10 @@ def _cover_model(
             compile_partitions(run.plugin, plans, limit, prepare=run.prepare)
         run.plugin.close()
         run.report.warnings += set_shapes(run.model, costs.shapes)
+        there = {op.name for op in run.model.ops()}
+        run.report.warnings += [
+            f"--flops: the model has no op '{name}'" for name in costs.formulas if name not in there
+        ]
         report_plans(run.report, plans, unused_decompositions(run.model, plans))
         reports = run.report.ops
         ops = list(list_ops(plans, reports, places, ModelCosts(run.model, costs.formulas)))

@@ -253,6 +253,12 @@ def costs_of(path: str, costs: CostOptions) -> ModelCoverage:
     return find_coverage([path], fake(), costs).models[0]
 
 
+def test_a_formula_for_an_op_that_the_model_lacks_is_reported(tmp_path: Path) -> None:
+    costs = CostOptions({name: Formula("2*B") for name in ("My", "Mine")})
+    (warning,) = costs_of(dynamic(tmp_path / "m.tflite"), costs).warnings
+    assert warning == "--flops: the model has no op 'Mine'"
+
+
 def test_dynamic_shapes_are_unknown_or_the_user_s(tmp_path: Path) -> None:
     path = dynamic(tmp_path / "m.tflite")
     unknown = costs_of(path, CostOptions())
