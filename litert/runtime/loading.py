@@ -245,7 +245,7 @@ def _accelerators(options: Options) -> HardwareAccelerator:
             "this runtime does not support GPUs"
             if accelerators
             else "the options select no hardware to run on",
-            hint="Add HardwareAccelerator.CPU.",
+            hint="Add HardwareAccelerator.CPU; on the command line, --accelerator=cpu.",
         )
     if accelerators & HardwareAccelerator.GPU:
         _LOG.warning(
@@ -362,9 +362,11 @@ def _check_accelerators(
             Status.COMPILATION,
             f"{count} not in an NPU call ({names}{', ...' if cpu_ops[3:] else ''})",
             where,
-            "Add HardwareAccelerator.CPU to run these ops on the CPU."
+            "Add HardwareAccelerator.CPU to run these ops on the CPU; on the command line, "
+            "--accelerator=npu,cpu."
             if opened.is_compiled
-            else f"{opened.why_on_cpu(_COMPILE_IT)} With HardwareAccelerator.CPU, the CPU runs the model.",
+            else f"{opened.why_on_cpu(_COMPILE_IT)} With HardwareAccelerator.CPU (on the command "
+            "line, --accelerator=npu,cpu), the CPU runs the model.",
         )
 
 

@@ -297,7 +297,7 @@ def test_npu_calls_run_on_the_npu_whatever_is_asked_for(
     ("make", "hint"),
     [
         (raw_model, "No vendor compiled the model at load: Reference: "),
-        (cpu_around_npu, "HardwareAccelerator.CPU"),
+        (cpu_around_npu, "--accelerator=npu,cpu"),
     ],
     ids=["not compiled", "compiled in part"],
 )
