@@ -131,23 +131,33 @@ def complete_inputs(
 
 
 def _random(spec: TensorSpec, seed: int, limits: Range | None, value_range: Range) -> Array:
+    import ml_dtypes
     import numpy as np
 
     generator = np.random.default_rng([seed, spec.index])
     dtype = _dtype(spec)
     if dtype.kind not in "iub":
+        if limits:
+            finfo: Any = ml_dtypes.finfo  # knows bfloat16 too
+            largest = float(finfo(dtype).max)
+            _check_limits(spec, limits, (-largest, largest))
         return np.asarray(generator.uniform(*(limits or value_range), spec.shape), dtype)
     integers = np.iinfo(np.uint8 if dtype.kind == "b" else dtype)
     least, most = (0, 1) if dtype.kind == "b" else (integers.min, integers.max)
     low, high = limits or ((least, most) if dtype.itemsize == 1 else (0, 99))
+    _check_limits(spec, (low, high), (least, most))
+    ends = int(low), int(high)
+    value = generator.integers(*ends, spec.shape, integers.dtype, endpoint=True)
+    return np.asarray(value, dtype)
+
+
+def _check_limits(spec: TensorSpec, limits: Range, allowed: Range) -> None:
+    (low, high), (least, most) = limits, allowed
     if low < least or high > most:
         what = f"input '{spec.name}' cannot have random numbers from {low} to {high}: its type is {spec}"
         raise LiteRtError(
             Status.INVALID_ARGUMENT, what, hint=f"Give a range within {least} to {most}."
         )
-    ends = int(low), int(high)
-    value = generator.integers(*ends, spec.shape, integers.dtype, endpoint=True)
-    return np.asarray(value, dtype)
 
 
 def find_arrays(path: str, specs: Sequence[TensorSpec], prefix: str) -> dict[str, Array]:
@@ -276,6 +286,9 @@ def plan_outputs(texts: Sequence[str], specs: Sequence[TensorSpec]) -> list[tupl
             what = "the output file must be a .npy, .npz or .png file"
             raise LiteRtError(Status.INVALID_ARGUMENT, what, path)
         check_place(path)
+        if any(os.path.realpath(path) == os.path.realpath(other) for other, _ in plan):
+            what, hint = "two flags --output name this file", "Give each output its own file."
+            raise LiteRtError(Status.INVALID_ARGUMENT, what, path, hint)
         if spec is not None:
             names = [spec.name]
         elif path.lower().endswith(".npz"):

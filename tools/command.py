@@ -71,7 +71,7 @@ class Command(NamedTuple):
             expected = self.usage.partition("\n")[0]
             raise usage_error(
                 f"{count_text(count, 'argument')}, not {self.num_arguments}",
-                f"Usage: {program} {expected} [flags]",
+                f"Usage: {' '.join(filter(None, (program, expected)))} [flags]",
             )
         for argument in rest if self.choices else ():
             if argument not in self.choices:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import isnan
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from litert.core.errors import LiteRtError
@@ -130,17 +131,15 @@ def _define(values: FlagValues, flag: Flag) -> None:
 
     own: dict[str, Any] = {"flag_values": values, "short_name": flag.short_name or None}
     name, default, text = flag.name, flag.default, flag.help
-    if flag.is_duration:
-        parser, serializer = _duration_parser(flag.least or 0), absl.ArgumentSerializer[float]()
-        absl.DEFINE(parser, name, default, text, values, serializer)
-    elif flag.choices:
+    if flag.choices:
         absl.DEFINE_enum(name, default, flag.choices, text, **own)
     elif isinstance(default, bool):
         absl.DEFINE_bool(name, default, text, **own)
     elif isinstance(default, str):
         absl.DEFINE_string(name, default, text, **own)
     elif isinstance(default, float):
-        absl.DEFINE_float(name, default, text, lower_bound=flag.least, **own)
+        serializer = absl.ArgumentSerializer[float]()
+        absl.DEFINE(_float_parser(flag), name, default, text, serializer=serializer, **own)
     elif isinstance(default, int | None):
         least = None if flag.least is None else int(flag.least)
         absl.DEFINE_integer(name, default, text, lower_bound=least, **own)
@@ -151,18 +150,21 @@ def _define(values: FlagValues, flag: Flag) -> None:
         absl.DEFINE_list(name, list(default), text, **own)
 
 
-def _duration_parser(least: float) -> Any:
+def _float_parser(flag: Flag) -> Any:
     from absl.flags import FloatParser
 
-    class DurationParser(FloatParser):  # type: ignore[misc,unused-ignore]
+    class Parser(FloatParser):  # type: ignore[misc,unused-ignore]
         """Excludes `nan` too, which no comparison with bounds excludes."""
 
-        syntactic_help = f"a number of seconds from {least:g} to {_LONGEST_S:g}"
-
         def is_outside_bounds(self, val: float) -> bool:
-            return not least <= val <= _LONGEST_S
+            return isnan(val) or bool(super().is_outside_bounds(val))
 
-    return DurationParser()
+    if not flag.is_duration:
+        return Parser(lower_bound=flag.least)
+    least = flag.least or 0
+    parser = Parser(lower_bound=least, upper_bound=_LONGEST_S)
+    parser.syntactic_help = f"a number of seconds from {least:g} to {_LONGEST_S:g}"
+    return parser
 
 
 def _unknown_flag(given: str, name: str, flags: Iterable[str], hint: str) -> LiteRtError:

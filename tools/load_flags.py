@@ -16,6 +16,7 @@ from litert.core.option import Flag, Goes, options_of, values_by_field
 from litert.core.status import Status
 from litert.core.suggestion import did_you_mean
 from litert.options import CpuOptions, HardwareAccelerator, Options
+from litert.runtime.signature import PLACEHOLDER_SIGNATURE
 
 from .command_line import DISPATCH_LIBRARY_PATH, FlagValues, read_vendor_options, usage_error
 from .log_handler import LogHandler
@@ -209,12 +210,10 @@ def choose_signature(chosen: str, keys: Sequence[str], path: str) -> str:
       LiteRtError: NOT_FOUND, if the model in the file does not have the chosen signature.
     """
     if chosen and chosen not in keys:
-        raise LiteRtError(
-            Status.NOT_FOUND,
-            f"the model has no signature '{chosen}'",
-            path,
-            did_you_mean(chosen, keys, f"Signatures of the model: {', '.join(keys) or 'none'}."),
-        )
+        hint = did_you_mean(chosen, keys, f"Signatures of the model: {', '.join(keys) or 'none'}.")
+        if list(keys) == [PLACEHOLDER_SIGNATURE]:
+            hint = "The model has no signatures: omit --signature to run the main subgraph."
+        raise LiteRtError(Status.NOT_FOUND, f"the model has no signature '{chosen}'", path, hint)
     if not keys:
         raise LiteRtError(Status.NOT_FOUND, "the model has no signature that can run", path)
     return chosen or keys[0]

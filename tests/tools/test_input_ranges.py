@@ -70,6 +70,8 @@ def test_what_is_no_range_is_refused(text: str, said: str) -> None:
 def test_a_range_beyond_the_type_is_refused() -> None:
     with pytest.raises(LiteRtError, match=r"'x' .*0 to 256: its type is uint8\[2\].*0 to 255"):
         complete_inputs({}, [TensorSpec("x", "uint8", (2,), 0)], 0, {"x": (0, 256)})
+    with pytest.raises(LiteRtError, match=r"0 to 100000\.0: its type is float16.* to 65504"):
+        complete_inputs({}, [TensorSpec("x", "float16", (2,), 0)], 0, {"x": (0, 1e5)})
 
 
 def gathering() -> ModelBuilder:

@@ -242,6 +242,12 @@ def test_an_output_never_replaces_an_input(original: str, in_folder: Path) -> No
     np.testing.assert_array_equal(np.load("x.npy"), RAMP)
 
 
+def test_two_outputs_cannot_be_in_one_file(original: str, in_folder: Path) -> None:
+    with pytest.raises(LiteRtError, match="two flags --output name this file"):
+        run_model(original, RunOptions(outputs=["out.npz", "half=./out.npz"]))
+    assert not (in_folder / "out.npz").exists()
+
+
 def test_a_picture_of_what_is_none_leaves_the_old_output(in_folder: Path) -> None:
     b = ModelBuilder()
     b.output(b.op("RELU", [b.input("x", "float32", (5,))], [("y", "float32", (5,))]))
@@ -263,6 +269,7 @@ def test_a_picture_of_what_is_none_leaves_the_old_output(in_folder: Path) -> Non
         ["--picture_range=white"],
         ["--dispatch_option=opencl"],
         ["--tolerance=-1"],
+        ["--tolerance=nan"],
         ["--golden=original.tflite"],
     ],
 )
@@ -295,6 +302,16 @@ def test_each_signature_can_be_run(in_folder: Path) -> None:
         options = RunOptions(LoadChoice(signature=key), ["in.npy"], ["out.npy"])
         run_model("two.tflite", options)
         assert np.load("out.npy").tolist() == expected
+
+
+def test_a_model_without_signatures_says_how_its_main_subgraph_runs(in_folder: Path) -> None:
+    b = ModelBuilder()
+    b.output(b.op("ABS", [b.input("x", "float32", (2,))], [("y", "float32", (2,))]))
+    write_model(b.build(), "plain.tflite")
+    with pytest.raises(
+        LiteRtError, match=r"no signature 'main'.*omit --signature to run the main subgraph"
+    ):
+        run_model("plain.tflite", RunOptions(LoadChoice(signature="main")))
 
 
 @pytest.mark.parametrize("name", ["selfie_segmentation"])
