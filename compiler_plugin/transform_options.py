@@ -35,7 +35,7 @@ class TransformOptions:
       keep_layout: Whether partitions keep the NHWC layout, even if the vendor's plugin asks for NCHW.
       fold_limit: Largest number of bytes that constant folding may add to the file.
       dump_model_after: Name of the transformation after which the model is written to `dump_folder`; `all` writes
-        the model after each transformation, "" never.
+        the model after each transformation, and "" writes no model.
       dump_folder: Folder for the models that `dump_model_after` writes; the folder is created if it does not
         exist.
       input_shapes: New shapes of the model's inputs, by input name, set before transformations run; -1 means a

@@ -28,8 +28,8 @@ def edit_model(
 
     Args:
       model: Model to edit. After an error, the model must not be used.
-      extensions: Extension folders. The graphs use the ops and extractors in these folders, but no transformations
-        run.
+      extensions: Folders with the user's ops and transformations, as for the flag `--extensions`. The graphs use
+        the ops and extractors in these folders, but no transformations run.
       stage: Phase whose rules apply to the graphs inside the block; in `Phase.FRONT`, for example, shapes are not
         inferred.
 

@@ -106,8 +106,8 @@ class Graph(InferredGraph):
             op. Omitted options have the schema's defaults, except that strides are 1, and the output type of SHAPE
             and ARG_MAX is INT32.
           name: Name of the first output tensor.
-          outputs: Number of output ports; by default the usual number for a builtin operator, and 1 for a custom
-            op.
+          outputs: Number of output ports; by default, the number of outputs that a builtin operator has with these
+            attributes, and 1 for a custom op.
           version: Version of the operator; TFLite numbers the versions of each operator from 1.
           is_custom: Whether `op` is a custom code.
           node_id: Id of the node, which must differ from all ids and names in the graph. The id is also the

@@ -735,8 +735,8 @@ class Connection:
     def set_source(self, source: OutPort) -> None:
         """Connects all destinations to another output port.
 
-        If a destination is a result of the model, the tensor of the new source is renamed to the result's name. A
-        tensor keeps its name if no op computes it, or if it is another result of the model too.
+        If a destination is a result of the model, the tensor of the new source is renamed to the result's name.
+        The tensor keeps its own name if no op computes the tensor, or if another result also reads it.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the port belongs to another graph, or a node would read itself.

@@ -71,7 +71,7 @@ class SubgraphMatch:
 
     @property
     def custom_replacement_desc(self) -> ReplacementDescription:
-        """Same as `description`; the Model Optimizer uses this name."""
+        """Same as `description`; OpenVINO's Model Optimizer uses this name."""
         return self.description
 
     def matched_nodes_names(self) -> list[str]:

@@ -88,9 +88,9 @@ class SubgraphReplacement(ConfiguredReplacement):
     def replace_sub_graph(self, graph: Graph, match: SubgraphMatch) -> Replacement:
         """Returns the replacement of a sub-graph.
 
-        The default implementation creates the op that the description names in `op`: a user-defined op, a builtin
-        operator of TFLite, or any custom op. The new op gets the custom attributes in the description, and the
-        inputs and outputs of the sub-graph.
+        The default implementation creates an op; the entry `op` of the description contains the op's name. The op
+        can be a user-defined op, a builtin operator of TFLite, or any custom op. The new op gets the custom
+        attributes in the description, and the inputs and outputs of the sub-graph.
 
         Args:
           graph: Graph to change.
@@ -121,7 +121,7 @@ class SubgraphReplacement(ConfiguredReplacement):
         return count
 
     def find_unmatched(self) -> list[str]:
-        """Returns the report's sentences about scopes and points that have matched nothing so far."""
+        """Returns sentences for the report about descriptions, or scopes in them, without a match so far."""
         return super().find_unmatched() or [
             f"{d.where}: no op of the model is {f'in scope {scope!r}' if scope else 'between the points'}"
             for d in self.descriptions

@@ -57,6 +57,10 @@ class RawField:
 def raw_fields(*declarations: Declaration) -> Sequence[RawField]:
     """Returns the fields of a C struct, at the offsets that a C compiler chooses.
 
+    Args:
+      declarations: For each field, a tuple of its name and its type, such as `("scale", "float32")`; for an array,
+        also the number of elements.
+
     Raises:
       LiteRtError: INVALID_ARGUMENT, if a field has an unsupported type, or is an array without elements.
     """

@@ -69,7 +69,8 @@ def write_model(
       seal: Function that computes the file's seal, which proves who compiled the file; used only if the file gets
         a digest.
       digest_weights: Whether even a file of more than 64 MiB gets a digest, if the model's `has_digest` is true.
-      permissions: Permissions of the file; see `open_atomic`.
+      permissions: Mode bits that the file may have, such as 0o600; by default 0o666, or in a command, the bits
+        that all input files have.
 
     Raises:
       LiteRtError: FILE_IO, if writing fails; INVALID_GRAPH_INVARIANT, if the graph is inconsistent;
