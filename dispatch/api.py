@@ -91,9 +91,9 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
       vendor_id, build_id: Name of the vendor, and name of the driver's build, for messages; the host does not
         search for tables by these names.
       capabilities: BASIC, plus ASYNC if `async_interface` is set, plus GRAPH if `graph_interface` is set.
-      can_reshape: Whether the host may change the shapes of an open NPU call that has attached buffers. To do so,
-        the host calls `get_input_requirements` and `get_output_requirements` again. If False, the host creates a
-        new invocation context when the shapes change.
+      can_reshape: Whether the host may change the input and output shapes of an existing invocation context, even
+        if buffers are attached. To do so, the host calls `get_input_requirements` and `get_output_requirements`
+        again. If False, the host creates a new invocation context when the shapes change.
       async_interface, graph_interface: Optional functions for asynchronous runs and for graphs; None if the vendor
         does not support them.
       buffer_handlers: Functions that allocate device memory, for vendors whose buffer requirements exclude host
@@ -219,8 +219,8 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         """Returns the requirements for the buffer of an output, in the same way as `get_input_requirements`.
 
         The host first calls `get_input_requirements` for all inputs, with their current types. If `tensor_type`
-        has a dimension of -1, but the input types determine the output's shape, return the full shape as `shape`.
-        Programs can then read the shape before a run.
+        has a dimension of -1, but the input types determine the output's shape, set `shape` of the returned
+        requirements to the full shape. Programs can then read the shape before a run.
         """
         return find_requirements(self, "get_output_requirements", tensor_type)
 
@@ -240,7 +240,7 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         return tensor_buffer
 
     def unregister_tensor_buffer(self, device_context: DeviceContext, handle: Any) -> None:
-        """Unregisters a buffer, which is no longer attached to any NPU call."""
+        """Unregisters a buffer; the host has already detached the buffer from all NPU calls."""
 
     def invocation_context_create(
         self,

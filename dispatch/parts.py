@@ -109,7 +109,7 @@ class GraphInterface(ABC, Generic[DeviceContext, Graph]):
 
     @abstractmethod
     def unload_executable(self, device_context: DeviceContext, executable_id: int) -> None:
-        """Releases an executable; no graph may use it any more."""
+        """Releases an executable; when the host calls this function, no node uses the executable any more."""
 
     @abstractmethod
     def assign_node_function(

@@ -102,8 +102,8 @@ class TensorBuffer:
         """If an asynchronous run is writing the buffer, waits for the end of the run.
 
         Raises:
-          LiteRtError: TIMEOUT_EXPIRED, or the error of the asynchronous run. After an error, the content of the
-            buffer is undefined until the next run.
+          LiteRtError: TIMEOUT_EXPIRED, if the run does not end within `timeout_s`; or the error of the
+            asynchronous run. After an error, the content of the buffer is undefined until the next run.
         """
         event = self.event
         if event is not None:

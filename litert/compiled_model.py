@@ -99,9 +99,9 @@ class CompiledModel:
         Raises:
           ValueError: If both `hardware_accel` and `options` are given, or the environment is closed.
           LiteRtError: FILE_IO, NOT_FOUND or INVALID_FLATBUFFER, if the file cannot be read or is damaged;
-            NOT_FOUND, if the vendor of a compiled file has no dispatch table; COMPILATION, if the options allow
-            only the NPU and the NPU does not take all ops; the compiler's error, if compiling fails and the
-            options set a vendor, assets, layers, shape bounds or compiler options.
+            NOT_FOUND, if no dispatch table is found for the vendor of a compiled file; COMPILATION, if only the
+            NPU is allowed and does not take all ops; the compiler's error, if compiling fails and `options` sets
+            `soc_manufacturer`, `custom_op_infos`, `custom_layers`, `shape_bounds` or `compiler_options`.
         """
         return cls._load(os.fsdecode(model_path), hardware_accel, environment, options)
 
@@ -244,7 +244,7 @@ class CompiledModel:
         return self._requirements(signature, _item(signature.outputs, output_index, "output"))
 
     def is_fully_accelerated(self) -> bool:
-        """Returns whether every op of the model is run by an NPU call or by XNNPACK."""
+        """Returns whether NPU calls and XNNPACK together run all ops of the model."""
         return self._model.is_fully_delegated
 
     def create_input_buffer_by_name(self, signature_key: str, input_name: str) -> TensorBuffer:

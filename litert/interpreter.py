@@ -40,7 +40,7 @@ _MAIN = -1  # stock LiteRT's number for the main subgraph together with all othe
 
 
 class Interpreter(stock.Interpreter):  # type: ignore[misc]  # stock LiteRT has no types
-    """Runs a model by tensor indices or by signature; the model may be compiled for an NPU.
+    """Stock LiteRT's class `Interpreter`, which can also run models that are compiled for an NPU.
 
     The methods, their arguments and their errors are the same as in stock LiteRT's class: `allocate_tensors`,
     `get_input_details`, `set_tensor`, `invoke`, `get_tensor`, `tensor`, `resize_tensor_input`,

@@ -77,9 +77,9 @@ class Options:
         the file with stock LiteRT's interpreter, so that a file that crashes the interpreter is refused.
       allow_native_assets: Whether machine code in a file's assets may run in this process. The vendor's dispatch
         table gets this value as the option `allow_native_assets`.
-      custom_op_infos: Assets of custom ops, which are used if the model is compiled at load. This option and the
-        following options, up to `check_kernels`, have no effect if the model is compiled already or does not use
-        the NPU.
+      custom_op_infos: Custom ops and the paths of their assets, which are used if the model is compiled at load.
+        This option and the following options, up to `check_kernels`, have no effect if the model is compiled
+        already or does not use the NPU.
       soc_manufacturer: Vendor of the NPU to compile for; "" for the first vendor whose NPU can run an op of the
         model.
       soc_model: SoC model to compile for; "" for the first model of the vendor's plugin.
@@ -182,7 +182,7 @@ class Options:
         return Limits(*limits, sandbox)
 
     def stock_compiler_flags(self) -> dict[str, dict[str, str]]:
-        """Returns `apply_plugin` flags for the fields that the program has set, by stock LiteRT's option group."""
+        """Returns a mapping from each option group of stock LiteRT to `apply_plugin` flags for its set fields."""
         groups = self._stock_groups()
         return {group: _group_flags(group, options) for group, options in groups.items()}
 

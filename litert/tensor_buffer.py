@@ -77,7 +77,7 @@ class TensorBuffer:
     def event(self) -> Event | None:
         """The event of the asynchronous run that writes the buffer.
 
-        None if no such run has started, or if a call has already waited for its end.
+        None if no such run has started, or if a call has already waited for the end of the run.
         """
         if self._event is None and self._buffer is not None:
             return self._buffer.event
@@ -206,7 +206,9 @@ class TensorBuffer:
         return self._not_destroyed()
 
     def lend_unfinished(self) -> tuple[HostBuffer, Event | None]:
-        """Returns the memory, and the event that must be signaled before the memory is read.
+        """Returns the memory, and the event of the run that writes it (None if there is no such run).
+
+        The caller must wait for the event before it reads the memory.
 
         Raises:
           ValueError: If the buffer is destroyed, as in stock LiteRT.

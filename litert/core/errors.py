@@ -12,8 +12,8 @@ class LiteRtError(RuntimeError):
     """An error with a status, a description of the problem, its place, and a hint.
 
     Attributes:
-      status: Status of the error, the same number as in C. If the constructor gets another number, the status is
-        UNKNOWN.
+      status: Status of the error, the same number as in C. If the constructor gets a number that is not a status,
+        the status is UNKNOWN.
       what: A phrase about the problem, with the actual value and the allowed values.
       where: The file, op, tensor or vendor call in which the error occurred; empty if the caller knows the place.
       hint: A sentence that says how to fix the problem; empty if the user cannot fix it.

@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class Status(IntEnum):
-    """The result of a call; each range of 500 numbers stands for the part of LiteRT where the error occurred."""
+    """The result of a call, with the same number as in LiteRT's `LiteRtStatus`."""
 
     OK = 0
     INVALID_ARGUMENT = 1

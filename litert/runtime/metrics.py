@@ -111,9 +111,9 @@ class OpMetrics:
     """The time of one op, of several ops that cannot be measured separately, or of a part of an NPU call.
 
     Attributes:
-      kind: CALL for an NPU call, CPU_OP for other ops. For a part of an NPU call: TASK for a task of the device,
-        TRANSFER for a copy to or from the device, WAIT for the device or a lock, HOST for the host's own work,
-        INVOKE for the rest of the vendor's function.
+      kind: CALL for an NPU call, CPU_OP for other ops. For a part of an NPU call: TASK (a task of the device),
+        TRANSFER (a copy to or from the device), WAIT (waiting for the device or a lock), HOST (the host's
+        own work) or INVOKE (the rest of the vendor's function).
       name: Name of what was measured: the function that an NPU call runs, a part of the call, the ops, or the
         delegate.
       ops: Ops that the entry describes: several if a delegate runs them together; empty for a part of an NPU call.
