@@ -194,13 +194,14 @@ class CompilerOptions:
       vendor_options: Mapping from the names of the plugin's own options to their values, which are texts.
       custom_layers: Files that describe custom layers, and directories of such files; each layer is for all models
         that contain the layer's op. For an op, an asset in `custom_op_infos` takes precedence over these files.
-        These files take precedence over the files of `environment_layers()`.
+        These files take precedence over the files in the environment variable LITERT_NPU_CUSTOM_LAYERS.
       asset_root: Directory that must contain all files to which assets refer; with "", an asset may refer only to
         files in or below its own directory.
       shape_bounds: Largest shapes of tensors whose shapes are known only at run time, by tensor name. Give a
         shape only for an input, or for a tensor whose largest shape the compiler cannot compute.
       dump: Selects the files that the plugin writes for people to read.
-      partition_strategy: One of `PARTITION_STRATEGIES`.
+      partition_strategy: Strategy for grouping ops into partitions: `default` is the plugin's own strategy;
+        `weakly_connected` makes the largest possible groups of connected ops.
       taps: Whether the byte code keeps the names of tensors inside NPU calls, for `invoke_tapped` of the dispatch
         table. Byte code with tensor names may be larger and slower, but computes the same results.
       replace_ir: Files with the vendor's IR that the user has edited, by function name: the plugin compiles each
@@ -353,11 +354,11 @@ class CompilerOptions:
             seen[info.op_name] = info
 
     def get_num_custom_op_info(self) -> int:
-        """Returns the number of custom op infos, for `LiteRtGetCompilerOptionsNumCustomOpInfo`."""
+        """Returns the number of custom op infos (`LiteRtGetCompilerOptionsNumCustomOpInfo`)."""
         return len(self.custom_op_infos)
 
     def get_custom_op_info(self, index: int) -> tuple[str, str]:
-        """Returns an op's name and asset path, for `LiteRtGetCompilerOptionsCustomOpInfo`.
+        """Returns an op's name and asset path (`LiteRtGetCompilerOptionsCustomOpInfo`).
 
         Raises:
           LiteRtError: INDEX_OOB, if there is no custom op info with this index.
