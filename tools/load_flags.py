@@ -20,6 +20,7 @@ from litert.runtime.signature import PLACEHOLDER_SIGNATURE
 
 from .command_line import DISPATCH_LIBRARY_PATH, FlagValues, read_vendor_options, usage_error
 from .log_handler import LogHandler
+from .process_start import note_kernel_crashes
 
 if TYPE_CHECKING:
     from litert.compiled_model import CompiledModel
@@ -196,6 +197,8 @@ def open_model(path: str, choice: LoadChoice) -> Iterator[tuple[CompiledModel, s
     from litert.compiled_model import CompiledModel
     from litert.environment import Environment
 
+    if not choice.options.isolated:
+        note_kernel_crashes()
     environment = Environment.create(options=choice.environment)
     with told_of_loading(path, choice.options):
         loaded = CompiledModel.from_file(path, environment=environment, options=choice.options)

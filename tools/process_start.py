@@ -21,6 +21,15 @@ _end = os._exit
 ERROR = 2  # 1 is a result: two models differ, or a file cannot run
 INTERRUPTED = 130  # as in shells: 128 + SIGINT
 BROKEN_PIPE = 141  # 128 + SIGPIPE: the reader has closed the pipe
+_CRASHED = (
+    "\nRUNTIME_FAILURE: native code crashed this process. If the stack trace has a line 'in run KERNEL of op OP', "
+    "this kernel was running; litert-npu layer check FILE --sanitize finds its wrong memory accesses. With "
+    "--isolate, a crash of a kernel only ends the run, and the error names the kernel.\n"
+)
+
+
+_is_own_process = False
+"""Whether this process runs only a command, so that the command may change how the process handles a crash."""
 
 
 class ProcessEnd(BaseException):
@@ -29,6 +38,8 @@ class ProcessEnd(BaseException):
 
 def run_process(main: Callable[[Sequence[str]], int]) -> None:
     """Runs the command line of this process, and ends the process with the exit status that `main` returns."""
+    global _is_own_process
+    _is_own_process = True
     open_standard_streams()
     faulthandler.enable()  # the stack trace of a crash shows the NPU call and its current task
     guard_end()
@@ -40,6 +51,14 @@ def run_process(main: Callable[[Sequence[str]], int]) -> None:
         print(f"{after_ctrl_c()}CANCELLED: interrupted", file=sys.stderr)
         status = INTERRUPTED
     sys.exit(status)
+
+
+def note_kernel_crashes() -> None:
+    """After this call, a crash of this process prints a message about kernels in this process."""
+    if _is_own_process:
+        from .crash_note import install_crash_note  # here: --help must not wait for it
+
+        install_crash_note(_CRASHED)
 
 
 def end_on_signals(grace_s: float = _GRACE_S) -> None:

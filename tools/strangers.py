@@ -13,6 +13,7 @@ from litert.options import Options
 
 from .console import name_text, print_text
 from .load_flags import LoadChoice, choose_signature, told_of_loading
+from .process_start import note_kernel_crashes
 
 if TYPE_CHECKING:
     from litert.compiled_model import CompiledModel
@@ -110,6 +111,8 @@ def _load_guarded(
         from litert.compiled_model import CompiledModel
         from litert.environment import Environment
 
+        if not choice.options.isolated:
+            note_kernel_crashes()
         environment = Environment.create(options=choice.environment)
         model = CompiledModel.from_open_file(file, environment, choice.options)
         files.pop_all()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SIGBUS = 7
 _SIG_IGN = 1
 _ON_STACK, _WITH_INFO, _NO_DEFER = 0x08000000, 4, 0x40000000
-_SIGACTION = "@P128siP"
+SIGACTION = "@P128siP"
 """Layout of C's `struct sigaction` on x86-64 and aarch64: handler, mask, flags, pointer of the C library."""
 
 _is_guarded = False
@@ -125,9 +125,9 @@ def _install() -> None:
     libc = ctypes.CDLL(None)
     machine = os.uname().machine
     _note = ctypes.c_uint32()
-    before = ctypes.create_string_buffer(struct.calcsize(_SIGACTION))
+    before = ctypes.create_string_buffer(struct.calcsize(SIGACTION))
     libc.sigaction(_SIGBUS, None, before)
-    next_function, *_ = struct.unpack(_SIGACTION, before)
+    next_function, *_ = struct.unpack(SIGACTION, before)
     with suppress(LiteRtError):
         kept = [_note]
         if next_function <= _SIG_IGN:
@@ -140,5 +140,5 @@ def _install() -> None:
         # This reference stays forever, because the process may end after its modules.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
         flags = _ON_STACK | _WITH_INFO | _NO_DEFER
-        action = struct.pack(_SIGACTION, kept[-1].address, bytes(128), flags, 0)
+        action = struct.pack(SIGACTION, kept[-1].address, bytes(128), flags, 0)
         libc.sigaction(_SIGBUS, action, None)

@@ -1,4 +1,4 @@
-"""A kernel that crashes in a command's own process: the stack names the call, the op and the kernel."""
+"""A kernel that crashes in a command's own process: the stack names it, and a last line says what helps."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ def test_a_crash_names_call_op_and_kernel(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "in invoke of NPU call 'Partition_0'" in done.stderr
     assert "in run Null of op 'Null'" in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("RUNTIME_FAILURE: native code crashed") and "--isolate" in last
 
 
 class _Working:
