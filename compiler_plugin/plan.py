@@ -124,11 +124,13 @@ def plan_model(
       LiteRtError: INVALID_TOOL_CONFIG, if the model has no subgraph with a given index; any error of the vendor's
         plugin.
     """
+    num_subgraphs = len(model.subgraphs)
     for index in chosen:
-        if not 0 <= index < len(model.subgraphs):
+        if not 0 <= index < num_subgraphs:
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
-                f"there is no subgraph {index}: the model has {len(model.subgraphs)} subgraphs",
+                f"there is no subgraph {index}: the model has {num_subgraphs} "
+                f"subgraph{'s' * (num_subgraphs > 1)}",
                 hint="Give an index below this number; the first subgraph has index 0.",
             )
     edges = read_control_dependencies(model)

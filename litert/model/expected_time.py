@@ -55,7 +55,7 @@ class ExpectedTime:
 
     def __str__(self) -> str:
         some = f"{self.num_unknown} op{'s' * (self.num_unknown > 1)}"
-        unknown = f", without {some} of unknown time" if self.num_unknown else ""
+        unknown = f"; neither time includes {some} of unknown time" if self.num_unknown else ""
         return (
             f"{self.npu_ns / 1e6:.3f} ms, with {self.transfers_ns / 1e6:.3f} ms of transfers; "
             f"{self.cpu_ns / 1e6:.3f} ms on the CPU{unknown}"

@@ -211,7 +211,7 @@ def test_chosen_subgraphs_alone_are_compiled(fake_options: Options, tmp_path: Pa
     assert [(op.subgraph, op.reason) for op in report.cpu_ops] == [
         (0, "subgraph 0 is not selected for compilation")
     ]
-    with pytest.raises(LiteRtError, match=r"no subgraph 2: the model has 2"):
+    with pytest.raises(LiteRtError, match=r"no subgraph 2: the model has 2 subgraphs\."):
         apply_plugin(source, tmp_path / "other.bin", fake_options(subgraphs=[2]))
 
 

@@ -70,7 +70,7 @@ def test_a_damaged_entry_is_refused(text: str, status: Status) -> None:
 
 def test_times_are_told_in_words() -> None:
     assert str(TIME) == (
-        "1.000 ms, with 0.050 ms of transfers; 2.000 ms on the CPU, without 1 op of unknown time"
+        "1.000 ms, with 0.050 ms of transfers; 2.000 ms on the CPU; neither time includes 1 op of unknown time"
     )
     both = ExpectedTime.sum([TIME, TIME])
     assert both.npu_ns == 2 * TIME.npu_ns and both.num_unknown == 2
