@@ -290,7 +290,7 @@ _FLAGS = (
     Flag(
         "runs",
         100,
-        "Number of measured runs. NPU calls are measured in half as many further runs.",
+        "Number of measured runs. NPU calls are measured afterwards, in half this number of runs.",
         least=1,
     ),
     Flag(

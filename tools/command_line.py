@@ -44,8 +44,8 @@ PAGE = (
     Flag(
         "model_explorer",
         "",
-        "Also write the graph to this file, for Google's Model Explorer. Each kind of number at "
-        "the ops, such as the time, goes to a separate file in the same folder.",
+        "Also write the graph to this file, for Google's Model Explorer. If the report has numbers "
+        "for each op, such as times, each kind of number goes to a separate file in the same folder.",
     ),
 )
 """Flags for further files that a command writes in addition to its report."""

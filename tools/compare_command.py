@@ -250,7 +250,8 @@ _FLAGS = (
         "The model from which FILE was made: stock LiteRT runs this model for comparison. "
         "Alternatively, a .npz file with golden tensors, which have the names of the model's "
         "tensors, or the names out0, out1, ... for its outputs. The .npz file may also contain "
-        "inputs (in0, in1, ...). By default, the reference is FILE itself.",
+        "inputs (in0, in1, ...). If FILE is not compiled, the default is FILE itself; if FILE is "
+        "compiled, this flag is required.",
     ),
     Flag(
         "kernels",
@@ -375,10 +376,11 @@ COMMAND = Command(
     "FILE\nRuns a model on the NPU, runs each op of the model with stock LiteRT's CPU kernels "
     "too, and reports the ops with wrong results. If FILE is not compiled, the command compiles "
     "FILE like apply_plugin does, and accepts the flags of apply_plugin and of the vendor. If "
-    "FILE is compiled, the command compares FILE itself. It also compiles the model in --reference "
-    "again, with the flags that are stored in FILE. If FILE is the output of transformations, leave "
-    "out all flags for compiling: the command then runs FILE on the CPU and compares FILE with "
-    "its --reference. NPU calls of a file that you have not compiled on this machine run in a "
+    "FILE is compiled, the command runs FILE as it is. To read tensors inside NPU calls without "
+    "taps (--inside), or to find out whether FILE is out of date, the command also compiles the "
+    "--reference model, with the flags that are stored in FILE. If FILE is the output of "
+    "transformations, leave out all flags for compiling: the command then runs FILE on the CPU and "
+    "compares FILE with its --reference. NPU calls of a file that you have not compiled on this machine run in a "
     "sandboxed process; --sandbox=off turns the sandbox off. The exit status is 0 if the errors "
     "of all tensors are within their limits, 1 if an error is larger, and 2 if the command cannot "
     "tell, for example because an op on the NPU could not be compared.",

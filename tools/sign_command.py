@@ -13,7 +13,7 @@ from .command_line import FlagValues, usage_error
 from .console import print_lines
 from .signature import sign_file
 
-SIGNATURE = Flag("signature", "", "File with the signature. The default is FILE.sig.")
+SIGNATURE = Flag("signature", "", "Path of the signature file. The default is FILE.sig.")
 
 
 def key_flag(which: str) -> Flag:

@@ -143,7 +143,8 @@ def _needs() -> list[str]:
 COMMAND = Command(
     "(--manufacturer=NAME | FILES)\nMakes two shared libraries from a Python vendor, "
     "libLiteRtCompilerPlugin_NAME.so and libLiteRtDispatch_NAME.so, which unmodified LiteRT can "
-    "load. The command needs a C compiler, and tests whether each new library loads.",
+    "load. FILES are the vendor's LiteRtCompilerPlugin_NAME.py and LiteRtDispatch_NAME.py. The "
+    "command needs a C compiler, and tests whether each new library loads.",
     _FLAGS,
     _run,
     num_arguments=2,
