@@ -50,7 +50,7 @@ class LayerType(str, Enum):
     OCL = "OCL"
     """The layer is an OpenCL kernel."""
     CPP = "CPP"
-    """The layer is a function in a shared object."""
+    """The layer is code in a shared object."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,14 +19,14 @@ from litert.core.sizes import Size, multiply
 from litert.core.status import Status
 
 Order: TypeAlias = tuple[int, ...]
-"""Memory order of a tensor: the indices of its dimensions, from the slowest to the fastest."""
+"""Memory order of a tensor: the indices of its dimensions, from the outermost to the innermost."""
 
 Dims: TypeAlias = tuple[Size, Size, Size, Size]
 """Sizes of B, F, Y and X: numbers, or formulas for sizes that are known only at run time."""
 
 
 class Format(str, Enum):
-    """The memory order of a tensor's B, F, Y and X, from the slowest to the fastest."""
+    """The memory order of a tensor's B, F, Y and X, from the outermost to the innermost."""
 
     BFYX = "BFYX"
     BYXF = "BYXF"
@@ -48,7 +48,7 @@ class Bfyx:
 
     Attributes:
       dims: Sizes of the dimensions without padding.
-      memory_order: Letters of the dimensions from the slowest to the fastest in memory, such as "BYXF".
+      memory_order: Letters of the dimensions from the outermost to the innermost in memory, such as "BYXF".
       lower_padding, upper_padding: Numbers of elements before and after the view in the larger tensor, for each
         dimension.
     """
@@ -118,7 +118,7 @@ def strided_bfyx(
 ) -> Bfyx:
     """Creates a kernel's view of a part of a larger tensor from strides and offset, in elements.
 
-    Strides do not reveal padding after the slowest dimension, so this padding is taken as 0.
+    Strides do not reveal padding after the outermost dimension, so this padding is taken as 0.
 
     Raises:
       LiteRtError: UNSUPPORTED, if the strides do not describe a part of a tensor, or if the dimensions cannot be

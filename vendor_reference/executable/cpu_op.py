@@ -42,7 +42,7 @@ _LETTERS = "nhwc"
 
 @dataclass(frozen=True, slots=True)
 class MemoryLayout:
-    """The memory layout of a tensor: its memory dimensions from the slowest to the fastest.
+    """The memory layout of a tensor: its memory dimensions from the outermost to the innermost.
 
     Attributes:
       order: For each memory dimension, the tensor dimension to which it belongs; a blocked tensor dimension occurs

@@ -257,7 +257,7 @@ class Constant:
     Attributes:
       tensor_type: Tensor type of the stored data, which is in row-major order.
       dequantization: How to dequantize the constant; None if kernels read the stored elements.
-      order: Memory order of the dimensions for kernels, from the slowest to the fastest; empty for row-major
+      order: Memory order of the dimensions for kernels, from the outermost to the innermost; empty for row-major
         order.
       panel: Number of columns in a panel, if kernels need the columns grouped into panels; otherwise 0. `[K, N]`
         becomes `[ceil(N / panel), K, panel]`, padded with zeros after the last column. All dimensions except the

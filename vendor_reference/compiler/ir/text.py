@@ -4,8 +4,8 @@
     #text = "INPUT0_SHAPE[0] * ..."
 
 The text is MLIR with the ops of the IR levels. Layouts and long strings have aliases, and long attributes are
-printed on separate lines. The alias of a layout lists the dimensions from the slowest to the fastest in memory.
-Text from people and other tools is not trusted, because it can be deeply nested, huge, or binary data.
+printed on separate lines. The alias of a layout lists the dimensions in memory, from the outermost to the
+innermost. Text from people and other tools is not trusted, because it can be deeply nested, huge, or binary data.
 """
 
 from __future__ import annotations

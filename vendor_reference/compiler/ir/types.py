@@ -1,8 +1,8 @@
 """Types of the IR levels: tensors (IE) and memrefs (IERT, VPUIP) with TFLite's element types and shapes.
 
 Shapes are logical: they list a tensor's dimensions in the model's order. The layout of a tensor in memory is an
-*order*, a list of the dimensions from the slowest to the fastest. A type contains the order as an affine map; a
-type without a map has row order.
+*order*, a list of the dimensions from the outermost to the innermost. A type contains the order as an affine map;
+a type without a map has row order.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def order_of(ir_type: Attribute) -> Order:
 
 
 def strides_order(strides: Sequence[int]) -> Order:
-    """Returns the dimensions from the slowest to the fastest, by their strides."""
+    """Returns the dimensions from the outermost to the innermost, by their strides."""
     return tuple(sorted(range(len(strides)), key=lambda d: (-strides[d], d)))
 
 

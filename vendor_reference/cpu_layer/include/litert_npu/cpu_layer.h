@@ -1,4 +1,4 @@
-// A CPU layer: the implementation of a custom op as a function in a shared object.
+// A CPU layer: the implementation of a custom op by C functions in a shared object.
 //
 // A library of CPU layers exports one function, `litert_npu_get_cpu_layer_library`, which returns a table of
 // functions. The host (compiler or runtime) calls these functions in the following order:
@@ -46,7 +46,7 @@
 // shapes, the host calls `get_output_shapes` with the actual input shapes. The resulting output shapes must not exceed
 // the output shapes that the function returned for the largest input shapes. Kernels are created in one of two ways:
 //
-//   With a configuration that has `dynamic_batch`, only dimension 0 may be dynamic, and it must be the slowest
+//   With a configuration that has `dynamic_batch`, only dimension 0 may be dynamic, and it must be the outermost
 //   dimension in memory. The host calls `init` once, with the largest shapes. `execute` gets the actual shapes in
 //   `type.dims` and `memory_dims`, while strides are the same as in `init`.
 //
@@ -204,7 +204,7 @@ static inline int64_t LiteRtNpuIntOption(const LiteRtNpuOp* op, const char* key,
 
 // ---- Configurations
 
-// The memory layout of a tensor: its memory dimensions from the slowest to the fastest.
+// The memory layout of a tensor: its memory dimensions from the outermost to the innermost.
 //
 // Memory dimension i counts along tensor dimension order[i]. If block[i] is b > 0, it counts the b elements within a
 // block. If block[i] is 0, it counts the blocks of the tensor dimension, or all elements of a tensor dimension without
