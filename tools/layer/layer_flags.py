@@ -35,7 +35,7 @@ class Layer:
 
 @contextmanager
 def open_ops(flags: FlagValues) -> Iterator[tuple[str, Sequence[Subject]]]:
-    """Opens a model; provides the op name that `OP_FLAGS` select, and each different op with this name."""
+    """Opens a model; provides the op name that `OP_FLAGS` select, and the ops with this name (equal ops once)."""
     from vendor_reference.authoring.subject import OpChoice, choose_op_name, find_subjects
 
     if not flags.model:
@@ -127,7 +127,7 @@ def layer_request(flags: FlagValues, path: str, *own: str) -> dict[str, Any]:
 
 @contextmanager
 def open_layer(request: Mapping[str, Any], *, is_frozen: bool = False) -> Iterator[Layer]:
-    """Provides a layer and each different op that the layer implements; keeps the model open during the block.
+    """Provides a layer and the ops that it implements (equal ops once); keeps the model open during the block.
 
     Args:
       request: Result of `layer_request`.

@@ -53,7 +53,7 @@ class LayerReport(PlainReport):
     Attributes:
       path: Path of the asset.
       op_name: Name of the ops that the layer is for.
-      subjects: Reports of the check, one for each different op.
+      subjects: Reports of the check, one for each op; ops with equal shapes, types and options have one report.
     """
 
     answers = ("passed",)
