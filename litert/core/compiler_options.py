@@ -162,7 +162,7 @@ class DumpOptions:
         Flag(
             "dump_ir_after",
             "",
-            "Write the IR of the vendor's compiler after a pass to --dump_folder. Give the name of "
+            "After a pass, write the IR of the vendor's compiler to --dump_folder. Give the name of "
             "the pass, or all for every pass.",
         ),
         Section.DUMPS,

@@ -233,7 +233,7 @@ def make_dump_files(options: DumpOptions) -> Mapping[str, str]:
 
 
 def write_dump(files: Mapping[str, str], name: str, module: ModuleOp) -> None:
-    """Writes the module after a pass to a file, if a dump after this pass is requested; then verifies the module.
+    """Writes a file with the module after a pass, if this dump is requested; then verifies the module.
 
     Raises:
       LiteRtError: FILE_IO, if the file cannot be written; INVALID_IR_TYPE, if the module is invalid after the

@@ -259,7 +259,7 @@ class _FullyConnected(LibraryOp):
     precision = ElementType.FLOAT32
     num_inputs = (2, 3)
     fuses = (Fusion.ACTIVATION, Fusion.BIAS)
-    constraints = ("the weights must have the default format",)
+    constraints = ("the option weights_format must be DEFAULT",)
 
     def parameter_refusal(self, op: Op) -> str:
         form = enum_name("FullyConnectedOptionsWeightsFormat", int(option(op, "weights_format")))
