@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import site
@@ -18,6 +19,7 @@ from hypothesis import settings
 from corpus import downloads
 from litert.core.errors import LiteRtError
 from tests.native_probe import MakeProbe, build_probe, probe_maker
+from vendor_reference.dispatch import open_device
 from vendor_reference.drivers.device_choice import find_devices
 
 NO_DRIVER = "no OpenCL driver"
@@ -141,7 +143,12 @@ def stock_vendors() -> Path:
 
 @pytest.fixture(scope="session")
 def intel(stock_vendors: Path) -> Path:
-    """The folder of Intel's libraries, `compiler` and `dispatch`, which run on a plain CPU."""
+    """The folder of Intel's libraries, `compiler` and `dispatch`, which run on a plain CPU.
+
+    The OpenCL driver is loaded first: after OpenVINO's older libtbb, Intel's driver cannot be loaded.
+    """
+    with contextlib.suppress(LiteRtError):  # no driver: tests that need one say so
+        open_device()
     pytest.importorskip("openvino", reason="no openvino, which Intel's libraries are linked with")
     return stock_vendors / "intel_openvino"
 
