@@ -13,7 +13,7 @@ from litert.core.compiler_options import (
     CustomOpInfo,
     environment_layers,
 )
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.core.tracing import SpanKind, measured
 from litert.model.assets import Asset, check_op_name
@@ -139,7 +139,8 @@ def check_native_assets(
     if unknown:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"native_assets names '{unknown[0]:.100}', but the model has no such asset",
+            f"the plugin's native_assets contain '{unknown[0]:.100}', but the model has no asset with this name",
             f"vendor '{vendor}', compile",
+            VENDOR_REPAIRS,
         )
     return names

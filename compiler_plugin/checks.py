@@ -110,14 +110,14 @@ def check_required(report: Report, required: Sequence[str]) -> None:
             )
     left = [op for op in report.cpu_ops if ALL in required or op.name in required]
     if left:
-        reasons = dict.fromkeys(f"{op.name}: {op.reason}" for op in left)
+        reasons = dict.fromkeys(f"{op.name} ({op.reason})" for op in left)
         subject = "an op" if len(left) == 1 else "several ops"
         stay = "stays" if len(left) == 1 else "stay"
         raise LiteRtError(
             Status.UNSUPPORTED,
             f"{subject} required on the NPU {stay} on the CPU: {'; '.join(reasons)}",
             report.model_path,
-            "Compile without --require_npu to leave these ops on the CPU.",
+            "To leave ops on the CPU, compile without --require_npu.",
         )
 
 

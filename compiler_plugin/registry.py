@@ -150,7 +150,7 @@ def load_plugin(
     found += [plugin.factory.soc_manufacturer for plugin in registry.plugins]
     wheels = ", ".join(stock_vendor_folders("compiler"))
     wheels = f"; in the wheel of stock LiteRT: {wheels}" if wheels else ""
-    reasons = "".join(f"; failed to load: {e.what} ({e.where})" for e in registry.broken.values())
+    reasons = "".join(f"; not used: {e.where}: {e.what}" for e in registry.broken.values())
     raise LiteRtError(
         Status.NOT_FOUND,
         f"there is no compiler plugin for '{vendor}'; found: "
@@ -208,11 +208,13 @@ def check_factory(factory: object, origin: str) -> RegisteredPlugin:
     """
     if not isinstance(factory, CompilerPluginFactory):
         kind = (
-            f"the class {factory.__name__}" if isinstance(factory, type) else type(factory).__name__
+            f"the class {factory.__name__}"
+            if isinstance(factory, type)
+            else f"of type {type(factory).__name__}"
         )
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"its {_CONSTANT} is {kind}, not an instance of a CompilerPluginFactory",
+            f"{_CONSTANT} is {kind}, not an instance of a CompilerPluginFactory",
             origin,
             f"Write {_CONSTANT} = MyFactory().",
         )
@@ -231,9 +233,10 @@ def check_factory(factory: object, origin: str) -> RegisteredPlugin:
     read("soc_models", _are_names, "a sequence of at least one name")
     hardware = read("supported_hardware", lambda it: isinstance(it, int), "Hardware.NPU")
     if not hardware & Hardware.NPU:
+        found = "|".join(kind.name or "" for kind in Hardware if kind & hardware) or "NONE"
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"the plugin '{name}' supports {Hardware(hardware)!r}, not NPUs",
+            f"the plugin '{name}' does not support NPUs: its supported_hardware is {found}",
             origin,
         )
     read("sdk_version", lambda it: isinstance(it, str), "text")

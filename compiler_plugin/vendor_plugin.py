@@ -351,9 +351,9 @@ class VendorPlugin:
             if not 0 <= index < len(ranks) or indices.count(index) > 1 or not ranks[index]:
                 raise self._nonsense(
                     "compile",
-                    f"NPU call '{call.name}' has the invalid shape_outputs {indices!r:.100}: each "
-                    "index must be that of a different output that is not a scalar; the outputs of the "
-                    f"partition have ranks {list(ranks)!r:.100}",
+                    f"NPU call '{call.name}' has the invalid shape_outputs {indices!r:.100}: the "
+                    "indices must be different, and each must be the index of an output with rank 1 or "
+                    f"more; the partition's outputs have ranks {list(ranks)!r:.100}",
                 )
 
     def _check_list(

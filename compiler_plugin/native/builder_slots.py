@@ -217,7 +217,7 @@ class _BuilderSlots:
         if not isinstance(built, BuiltOp) or built not in self._get(builder, GraphBuilder).ops:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the pattern sets options of {built.name}, but did not build this op",
+                f"the pattern sets options of {built.name}, which is not an op that the pattern built",
             )
         if built.code.builtin_code != BUILTIN_NUMBERS[op_name]:
             raise LiteRtError(

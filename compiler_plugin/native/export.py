@@ -208,7 +208,7 @@ class _Library:
     ) -> None:
         found = self._handles.get(plugin, _Plugin)
         graph, answer = ffi.cast("LiteRtSubgraph", subgraph), ffi.cast("LiteRtOpList", op_list)
-        _check(graph, answer, belongs="a handle belongs")
+        _check(graph, answer, needed="be a handle")
         found.refusals.clear()
         for op, index in found.exported.partition(_text(soc_model), graph):
             found.context.call("push_op", answer, op, index)
@@ -228,7 +228,7 @@ class _Library:
         found = self._handles.get(plugin, _Plugin)
         _check(result)
         model = ffi.cast("LiteRtModel", partitions)
-        _check(model, belongs="a handle belongs")
+        _check(model, needed="be a handle")
         compiled = found.exported.compile(_text(soc_model), model)
         result[0] = self._handles.put(_Result.of(compiled))
 
@@ -279,14 +279,16 @@ class _Library:
         _check(*answers)
 
 
-def _check(*pointers: Any, belongs: str = "a pointer for the result is needed") -> None:
+def _check(*pointers: Any, needed: str = "point to memory for the result") -> None:
     if not all(pointers):
-        raise LiteRtError(Status.INVALID_ARGUMENT, f"a NULL pointer, where {belongs}")
+        raise LiteRtError(Status.INVALID_ARGUMENT, f"an argument is NULL, but must {needed}")
 
 
 def _at(items: Sequence[Any], index: int, what: str) -> Any:
     if index >= len(items):
-        raise LiteRtError(Status.INDEX_OOB, f"{what} {index} of {len(items)}")
+        raise LiteRtError(
+            Status.INDEX_OOB, f"there is no {what} {index}: the number of {what}s is {len(items)}"
+        )
     return items[index]
 
 

@@ -192,7 +192,9 @@ def _item_slot(
 def item(values: Sequence[Any], index: int, what: str) -> Any:
     """Returns the element at an index that a plugin passes; raises INDEX_OOB if the index is too large."""
     if index >= len(values):
-        raise LiteRtError(Status.INDEX_OOB, f"{what} {index} of {len(values)}")
+        raise LiteRtError(
+            Status.INDEX_OOB, f"there is no {what} {index}: the number of {what}s is {len(values)}"
+        )
     return values[index]
 
 

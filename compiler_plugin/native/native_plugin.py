@@ -219,7 +219,10 @@ class NativePlugin(CompilerPlugin):
 
     def _bytes(self, pointer: Any, size: int, what: str) -> bytes:
         if size and not pointer:
-            raise self._library.error(f"{what} {size} bytes at NULL", Status.INVALID_ARGUMENT)
+            raise self._library.error(
+                f"{what} {size} bytes, but the pointer to the bytes is NULL",
+                Status.INVALID_ARGUMENT,
+            )
         return bytes(ffi.buffer(pointer, size)) if size else b""
 
 

@@ -193,7 +193,7 @@ def _run_extractor(extractor: Extractor, node: Node) -> bool:
         if not isinstance(found, bool):
             raise LiteRtError(
                 Status.INVALID_TRANSFORMATION,
-                f"it returns {found!r:.100}",
+                f"extract returns {found!r:.100}",
                 hint="Return True if the attributes are set; return False to use the default.",
             )
     return found
@@ -237,8 +237,7 @@ def write_attributes(node: Node) -> None:
     if op_type is None:
         raise LiteRtError(
             Status.INVALID_IR_TYPE,
-            f"{node} is an internal op, because its type is None, and no transformation has "
-            "replaced the node",
+            f"{node} has type None, and no transformation has replaced the node",
             describe_node(node),
             "Replace the node in a transformation, or give the node a type.",
         )

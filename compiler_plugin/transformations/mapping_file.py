@@ -125,7 +125,7 @@ def read_mapping_file(path: str | os.PathLike[str]) -> Mapping[str, MappedOp]:
 def _read_name(node: JsonNode) -> str:
     name = node.text()
     if not name:
-        raise node.error("an empty name")
+        raise node.error("the name is empty")
     if is_builtin(name):
         raise node.error(
             f"'{name}' is a builtin operator, which needs no declaration",

@@ -426,6 +426,6 @@ def _missing(transformation: Transformation, what: str) -> LiteRtError:
     name = type(transformation).__name__
     return LiteRtError(
         Status.INVALID_TRANSFORMATION,
-        f"{name} does not define {what}",
-        hint="Define it in this class.",
+        f"class {name} does not define '{what}'",
+        hint=f"Define '{what}' in the class.",
     )

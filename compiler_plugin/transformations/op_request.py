@@ -118,7 +118,7 @@ class FreeNames:
 def check_name(name: str) -> None:
     """Raises an error if a value cannot be the name of a tensor."""
     if not isinstance(name, str):
-        raise refused(f"{name!r:.100} is no name", "Give a text.")
+        raise refused(f"{name!r:.100} cannot be the name of a tensor", "Pass a string.")
 
 
 def refused(what: str, hint: str = "") -> LiteRtError:

@@ -312,7 +312,7 @@ class Replacer:
 
     def _error(self, what: str, hint: str = "") -> LiteRtError:
         where = f"transformation {self.name}"
-        return LiteRtError(Status.INVALID_TRANSFORMATION, f"it {what}", where, hint)
+        return LiteRtError(Status.INVALID_TRANSFORMATION, f"the transformation {what}", where, hint)
 
 
 def remove_unread(graph: Graph, nodes: Sequence[Node]) -> None:

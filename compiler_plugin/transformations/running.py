@@ -280,6 +280,9 @@ def _named_error(
     path = line.rpartition(":")[0]
     if path and subject.endswith(path):
         subject, line = subject.removesuffix(path) + line, ""
+    file = where.partition(", ")[0]
+    if file and subject.endswith(f" of {file}"):  # `where` begins with the same file
+        subject, where = subject.removesuffix(file) + where, ""
     places = [subject, line and f"at {line}", index, where]
     before = (
         f"Transformations that ran before: {', '.join(ran)}."

@@ -150,8 +150,10 @@ def refusal(op: Op | None, reason: str) -> LiteRtError:
     """Returns an error that says why stock LiteRT refuses an op."""
     where = ""
     if op is not None:
-        inputs = ", ".join("none" if t is None else f"'{t.name}' {t.type}" for t in op.inputs)
-        where = f"{op.name} '{op.outputs[0].name if op.outputs else ''}', which reads {inputs}"
+        inputs = ", ".join("omitted" if t is None else f"'{t.name}' {t.type}" for t in op.inputs)
+        where = (
+            f"{op.name} '{op.outputs[0].name if op.outputs else ''}', inputs: {inputs or 'none'}"
+        )
     return LiteRtError(
         Status.RUNTIME_FAILURE,
         f"stock LiteRT refuses an op: {reason}",

@@ -130,7 +130,8 @@ class SubgraphMatch:
             if len(exact) != 1:
                 names = ", ".join(f"'{node.name}'" for node in found[:4])
                 raise self.error(
-                    f"'{pattern}' means {len(found)} ops: {names}", "End it with $, or say more."
+                    f"{len(found)} ops match '{pattern}': {names}",
+                    "Write a longer pattern, or end the pattern with $.",
                 )
             found = exact
         return found[0] if found else None

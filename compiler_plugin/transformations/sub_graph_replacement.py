@@ -54,9 +54,9 @@ class ConfiguredReplacement(Transformation):
         if not isinstance(wanted, property) and not (isinstance(wanted, str) and wanted):
             raise LiteRtError(
                 Status.INVALID_TRANSFORMATION,
-                f"replacement_id = {wanted!r:.100} is not an id",
+                f"replacement_id is {wanted!r:.100}, which is not an id",
                 f"class {cls.__name__}",
-                "Set replacement_id to the id of the descriptions.",
+                "Set replacement_id to an id from the configuration file.",
             )
 
     def check_description(self, description: ReplacementDescription) -> None:
@@ -131,7 +131,7 @@ class SubgraphReplacement(ConfiguredReplacement):
 
     def _replace(self, graph: Graph, match: SubgraphMatch) -> bool:
         names = map(_names, (match.inputs, match.outputs))
-        _logger.info("%s: %s, inputs %s, outputs %s", self.name, match, *names)
+        _logger.info("%s matches %s, with inputs %s and outputs %s", self.name, match, *names)
         edits, created = graph.edit_count, graph.creation_count
         going = [graph.as_node(node) for node in self.nodes_to_remove(graph, match)]
         replacement = self.replace_sub_graph(graph, match)

@@ -254,7 +254,7 @@ def check_unique(names: Sequence[tuple[str, str]], hint: str) -> None:
 
 def _check_folder(folder: str) -> None:
     if not os.path.isdir(folder):
-        what = "is not a folder" if os.path.exists(folder) else "no such folder"
+        what = "the path is not a folder" if os.path.exists(folder) else "no such folder"
         raise LiteRtError(
             Status.NOT_FOUND, what, folder, "Give the directory that contains the files."
         )
@@ -299,11 +299,15 @@ def _guard_import(
         return load(target)
     except (Exception, SystemExit) as error:  # a foreign module may raise anything
         place = find_place(error, folder) or find_place(error)
+        what, inner = describe(error), ""
+        hint = "Fix the module, or remove it from the search path."
+        if isinstance(error, LiteRtError):
+            what, inner, hint = error.what, error.where, error.hint or hint
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"cannot import: {describe(error)}",
-            f"{where}, at {place}" if place else where,
-            "Fix the module, or remove it from the search path.",
+            f"cannot import: {what}",
+            ", ".join(filter(None, [where, place and f"at {place}", inner])),
+            hint,
         ) from error
 
 
@@ -313,7 +317,7 @@ def _take_constant(holder: Any, constant: str, where: str) -> Any:
     except AttributeError as error:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"no '{constant}' in it",
+            f"the module does not define {constant}",
             where,
             f"The module must define its extension as {constant}.",
         ) from error

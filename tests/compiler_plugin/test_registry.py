@@ -87,7 +87,7 @@ def test_a_folder_without_plugins_is_warned_of(tmp_path: Path) -> None:
         assert load_plugin(vendor, libs).warnings == [f"{libs[0]}: {sentence}"]
     with pytest.raises(LiteRtError) as error:
         load_plugin("Nobody", libs)
-    assert f"{sentence} ({libs[0]})" in error.value.what
+    assert f"not used: {libs[0]}: {sentence}" in error.value.what
     assert load_plugin("Acme", libs[1:]).warnings == []
 
 
@@ -162,7 +162,11 @@ def test_an_installed_plugin_does_not_stand_in_for_a_broken_one_in_a_folder(tmp_
         ("soc_models = ()", Status.DYNAMIC_LOADING, "soc_models is ()"),
         ("soc_models = 'M1'", Status.DYNAMIC_LOADING, "soc_models is 'M1'"),
         ("soc_models = ('M1', None)", Status.DYNAMIC_LOADING, "soc_models is"),
-        ("supported_hardware = Hardware.GPU", Status.UNSUPPORTED, "not NPUs"),
+        (
+            "supported_hardware = Hardware.GPU",
+            Status.UNSUPPORTED,
+            "does not support NPUs: its supported_hardware is GPU",
+        ),
         ("supported_hardware = None", Status.DYNAMIC_LOADING, "supported_hardware is None"),
         ("sdk_version = property(lambda self: 1 / 0)", Status.DYNAMIC_LOADING, "ZeroDivisionError"),
         ("sdk_version = 3", Status.DYNAMIC_LOADING, "sdk_version is 3"),
@@ -186,9 +190,9 @@ def test_what_a_plugin_says_of_itself_is_checked(
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("PLUGIN = 3", "its PLUGIN is int, not an instance"),
+        ("PLUGIN = 3", "PLUGIN is of type int, not an instance"),
         ("from compiler_plugin.plugin import CompilerPluginFactory as PLUGIN", "is the class"),
-        ("", "no 'PLUGIN' in it"),
+        ("", "the module does not define PLUGIN"),
     ],
 )
 def test_a_module_without_a_plugin_is_refused(tmp_path: Path, text: str, says: str) -> None:

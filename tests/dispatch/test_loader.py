@@ -134,7 +134,7 @@ def test_two_files_for_one_manufacturer_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     {
-        "no constant": ("x = 1", "no 'DISPATCH' in it"),
+        "no constant": ("x = 1", "the module does not define DISPATCH"),
         "raises": ("\n\nraise OSError('no device')", "OSError: no device"),
         "syntax": ("def (:", "SyntaxError"),
         "a missing import": ("import no_such_driver_", "No module named 'no_such_driver_'"),
@@ -158,7 +158,7 @@ def test_a_file_without_a_good_table_is_named(tmp_path: Path, text: str, sentenc
     ("target", "sentence"),
     [
         ("acme_not_there_:DISPATCH", "No module named 'acme_not_there_'"),
-        ("json:DISPATCH", "no 'DISPATCH' in it"),
+        ("json:DISPATCH", "the module does not define DISPATCH"),
         ("json:dumps", "DISPATCH has type function"),
     ],
 )

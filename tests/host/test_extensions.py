@@ -99,7 +99,7 @@ def test_files_of_the_same_name_in_two_folders_are_two_modules(tmp_path: Path) -
         ("x = (", "SyntaxError"),
         ("raise SystemExit(3)", "SystemExit: 3"),
         ("\n1 / 0", "LiteRtDispatch.py:2"),
-        ("pass", "no 'DISPATCH' in it"),
+        ("pass", "the module does not define DISPATCH"),
     ],
     ids=["import", "syntax", "exit", "line", "constant"],
 )

@@ -237,7 +237,7 @@ def test_a_pattern_that_cannot_be_is_found_at_the_author_s_line(tmp_path: Path) 
     )
     write(tmp_path, {"middle/x.py": text})
     error = refusal(tmp_path)
-    assert "Did you mean 'MUL'?" in error.what and error.where.endswith("x.py:3")
+    assert error.hint == "Did you mean 'MUL'?" and error.where.endswith("x.py:3, pattern")
 
 
 def test_a_transformation_among_the_ops_is_refused(tmp_path: Path) -> None:

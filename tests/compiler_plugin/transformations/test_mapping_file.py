@@ -153,7 +153,7 @@ WRONG = [
     ({"version": 1, "ops": {}}, "$.ops: {} is not an array"),
     ({"version": 1, "ops": [], "opps": 1}, "unknown field 'opps'"),
     ({"version": 1, "ops": [{}]}, "$.ops[0]: field 'op' is missing"),
-    ({"version": 1, "ops": [{"op": ""}]}, "$.ops[0].op: an empty name"),
+    ({"version": 1, "ops": [{"op": ""}]}, "$.ops[0].op: the name is empty"),
     ({"version": 1, "ops": [{"op": 3}]}, "$.ops[0].op: 3 is not a string"),
     (file_of(parameters="some"), "parameters: unknown value 'some'"),
     (file_of(params="all"), "unknown field 'params'"),

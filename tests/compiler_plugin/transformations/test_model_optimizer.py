@@ -694,13 +694,13 @@ CLASS = f"{IMPORT}*\n\nclass A({{}}):\n    pass\n"
             CLASS.format("MiddleReplacementPattern"),
             "A is for the middle phase, but its file is not",
         ),
-        ("front", CLASS.format("FrontReplacementOp"), "A does not define op"),
-        ("front", CLASS.format("FrontReplacementSubgraph"), "A does not define pattern"),
+        ("front", CLASS.format("FrontReplacementOp"), "class A does not define 'op'"),
+        ("front", CLASS.format("FrontReplacementSubgraph"), "class A does not define 'pattern'"),
         (
             "middle",
             f"{CLASS.format('MiddleReplacementPattern')}    def pattern(self):\n"
             "        return dict(nodes=[('a', dict(op='RELU'))], edges=[])\n",
-            "A does not define replace_pattern",
+            "class A does not define 'replace_pattern'",
         ),
         (
             "front",

@@ -338,11 +338,17 @@ def removed_root(graph: Graph, relu: Node, x: OutPort) -> Node:
 
 
 WRONG: dict[str, tuple[Callable[..., Anything], str]] = {
-    "removed_the_op_itself": (removed_root, "it has removed RELU '"),
-    "a_name": (lambda graph, **_: "y", "it returns 'y' for RELU"),
-    "too_many": (lambda graph, x, **_: [x, x], "it returns 2 ports, but RELU 'relu_1' has 1"),
-    "none_for_one_that_is_read": (lambda graph, **_: [None], "it returns None for output 0"),
-    "an_array": (lambda graph, **_: [3.0], "it returns 3.0 for an output"),
+    "removed_the_op_itself": (removed_root, "the transformation has removed RELU '"),
+    "a_name": (lambda graph, **_: "y", "the transformation returns 'y' for RELU"),
+    "too_many": (
+        lambda graph, x, **_: [x, x],
+        "the transformation returns 2 ports, but RELU 'relu_1' has 1",
+    ),
+    "none_for_one_that_is_read": (
+        lambda graph, **_: [None],
+        "the transformation returns None for output 0",
+    ),
+    "an_array": (lambda graph, **_: [3.0], "the transformation returns 3.0 for an output"),
     "outputs": (two_outputs, "with 2 outputs, but RELU 'relu_1' has 1"),
     "outputs_in_a_list": (
         lambda *a, **k: [two_outputs(*a, **k)],

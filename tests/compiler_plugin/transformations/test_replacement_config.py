@@ -137,7 +137,7 @@ def test_reader_and_schema_refuse_the_same(
     ("data", "what"),
     [
         (b"", "not JSON"), (b"[{]", "not JSON"), (b"\xff\xfe[]", "not UTF-8"), (b"{}", "not an array"),
-        (b"[3]", "$[0]: 3 is not an object"), (b"[" * 100_000, "not JSON"),
+        (b"[3]", "$[0]: 3 is not an object"), (b"[" * 100_000, "nested too deeply"),
         (b'[{"id": "a", "id": "b"}]', "occurs twice"), (b"null", "not an array"),
     ],
 )  # fmt: skip

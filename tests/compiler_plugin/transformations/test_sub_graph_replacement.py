@@ -177,8 +177,8 @@ def test_what_was_found_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO"):
         assert replace(build("model/dec"), scope("model/dec")) == 1
     assert caplog.messages == [
-        "block_replacement: scope 'model/dec' of 5 ops, inputs 'model/stem', 'x', "
-        "outputs 'model/dec/add'"
+        "block_replacement matches scope 'model/dec' of 5 ops, with inputs 'model/stem', 'x' "
+        "and outputs 'model/dec/add'"
     ]
 
 
@@ -363,7 +363,7 @@ WRONG: dict[str, tuple[Graph, ReplacementDescription, str]] = {
     ),
     "two_of_that_name": (
         build("model/dec"), scope("model/dec", inputs=[[PortName("gate", 0)]]),
-        "'gate' means 2 ops: 'model/dec/gate/scale', 'model/dec/gate/out'",
+        "2 ops match 'gate': 'model/dec/gate/scale', 'model/dec/gate/out'",
     ),
     "different_values": (
         build("model/dec"), scope("model/dec", inputs=[[PortName("relu", 0), PortName("add", 0)]]),
@@ -485,7 +485,9 @@ def test_a_description_of_another_kind_than_the_class_is_for_is_refused() -> Non
 
 
 def test_an_empty_id_is_refused_when_the_class_is_made() -> None:
-    with pytest.raises(LiteRtError, match=r"replacement_id = '' is not an id \(class Nameless\)"):
+    with pytest.raises(
+        LiteRtError, match=r"replacement_id is '', which is not an id \(class Nameless\)"
+    ):
 
         class Nameless(SubgraphReplacement):
             replacement_id = ""
