@@ -321,7 +321,7 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         """
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"vendor '{self.vendor_id}' cannot give the host intermediate tensors of an NPU call",
+            f"vendor '{self.vendor_id}' cannot pass an NPU call's intermediate tensors to the host",
         )
 
     def watch_tasks(

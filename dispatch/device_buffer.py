@@ -52,7 +52,7 @@ class DeviceBuffer(TensorBuffer):
         with self._calling("create"):
             self.memory = handlers.create(tensor_type, buffer_type, size)
         if self.memory is None:
-            raise self._nonsense("create", "it returned None")
+            raise self._nonsense("create", "the function returned None")
         import ctypes  # here, since `dispatch` is imported by commands that run nothing
 
         first = self.address

@@ -80,7 +80,7 @@ class Session:
                 if not isinstance(texts, list | tuple) or not all(
                     isinstance(t, str) for t in texts
                 ):
-                    what, hint = f"it returned {texts!r:.80}", "Return a list of strings."
+                    what, hint = f"the function returned {texts!r:.80}", "Return a list of strings."
                     raise device.vendor.nonsense("kernel_texts", what, hint)
                 found += texts
         return found

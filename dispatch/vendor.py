@@ -69,7 +69,9 @@ class Vendor:
         created = self.call(function, *args, detail=detail)
         if created is None:
             raise self.nonsense(
-                function + detail, "it returned None", "Return the object that was created."
+                function + detail,
+                "the function returned None",
+                "Return the object that was created.",
             )
         return created
 
@@ -84,7 +86,7 @@ class Vendor:
         ):
             raise self.nonsense(
                 f"invoke_async{detail}",
-                f"it returned {events!r:.80}, not {num_outputs} events",
+                f"the function returned {events!r:.80}, not {num_outputs} events",
                 "Return a list with one Event for each output.",
             )
         return events

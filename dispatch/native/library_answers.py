@@ -42,7 +42,8 @@ def read_metrics(functions: Any, metrics: Any) -> list[Metric]:
     try:
         number = answer("int", functions.get_num_metrics, metrics)
         if not 0 <= number <= _MOST_METRICS:
-            raise LiteRtError(Status.RUNTIME_FAILURE, f"it has {number} metrics")
+            what = f"the library reports {number} metrics, but the number must be from 0 to {_MOST_METRICS}"
+            raise LiteRtError(Status.RUNTIME_FAILURE, what)
         return [_read(functions, metrics, index) for index in range(number)]
     finally:
         check_answer(functions.destroy_metrics(metrics))

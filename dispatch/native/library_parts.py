@@ -214,7 +214,8 @@ def _types(definition: Any, where: str) -> Sequence[int]:
     if min(found) <= BufferType.HOST_MEMORY:
         raise _broken(
             "the buffer handlers of the dispatch library have the memory "
-            f"types {found}, but each must be greater than the type of host memory",
+            f"types {found}, but each must be greater than {BufferType.HOST_MEMORY:d}, the type "
+            "of host memory",
             where,
         )
     return found

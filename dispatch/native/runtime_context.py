@@ -89,5 +89,11 @@ class RuntimeContext:
 
 
 def _check_array(of: str, length: int, array: Any) -> None:
-    if length < 0 or length > _MOST or (length and not array):
-        raise LiteRtError(Status.INVALID_ARGUMENT, f"{length} {of} at {array}")
+    problem = ""
+    if not 0 <= length <= _MOST:
+        problem = f"the number must be from 0 to {_MOST}"
+    elif length and not array:
+        problem = "the array is NULL"
+    if problem:
+        what = f"the library passes {length} {of}, but {problem}"
+        raise LiteRtError(Status.INVALID_ARGUMENT, what)

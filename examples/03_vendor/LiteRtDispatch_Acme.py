@@ -38,8 +38,7 @@ class AcmeDispatch(Dispatch[dict[str, MemBuffer], HostInvocationContext]):
         if function_name not in read_functions(byte_code) or (num_inputs, num_outputs) != (1, 1):
             raise LiteRtError(
                 Status.NOT_FOUND,
-                "the byte code has no function of this name with one input and one output",
-                function_name,
+                f"the byte code has no function '{function_name}' with one input and one output",
             )
         return super().invocation_context_create(
             device_context, executable_type, byte_code, function_name, num_inputs, num_outputs

@@ -126,7 +126,8 @@ class OptionsTable:
         infos = self._handles.get(compiler_options, HostCompilerOptions).custom_op_infos
         if index >= len(infos):
             raise LiteRtError(
-                Status.INDEX_OOB, f"there is no custom op info {index}, only {len(infos)} infos"
+                Status.INDEX_OOB,
+                f"there is no custom op info {index}: the number of custom op infos is {len(infos)}",
             )
         op_name[0], asset_path[0] = infos[index]
 

@@ -364,8 +364,11 @@ class CompilerOptions:
           LiteRtError: INDEX_OOB, if there is no custom op info with this index.
         """
         if not 0 <= index < len(self.custom_op_infos):
-            what = f"the custom op info {index} of {len(self.custom_op_infos)}"
-            raise LiteRtError(Status.INDEX_OOB, what)
+            count = len(self.custom_op_infos)
+            raise LiteRtError(
+                Status.INDEX_OOB,
+                f"there is no custom op info {index}: the number of custom op infos is {count}",
+            )
         info = self.custom_op_infos[index]
         return info.op_name, info.asset_path
 

@@ -73,7 +73,10 @@ def test_null_for_an_answer_s_place_is_a_wrong_argument(caplog: pytest.LogCaptur
 @pytest.mark.parametrize(
     ("raised", "status"),
     [
-        (LiteRtError(Status.INDEX_OOB, "op 7 of 3"), Status.INDEX_OOB),
+        (
+            LiteRtError(Status.INDEX_OOB, "there is no op 7: the number of ops is 3"),
+            Status.INDEX_OOB,
+        ),
         (ValueError("no"), Status.RUNTIME_FAILURE),
         (KeyboardInterrupt(), Status.RUNTIME_FAILURE),
         (MemoryError(), Status.MEMORY_ALLOCATION_FAILURE),

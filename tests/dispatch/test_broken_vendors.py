@@ -244,15 +244,15 @@ def runs_async(value: object) -> Any:
 NONSENSE = {
     "no device": (
         make(device_context_create=returns(None)),
-        "it returned None (vendor 'Acme', device_context_create). Return the object that was created.",
+        "the function returned None (vendor 'Acme', device_context_create). Return the object that was created.",
     ),
     "no context": (
         make(invocation_context_create=returns(None)),
-        "it returned None (vendor 'Acme', invocation_context_create of 'f')",
+        "the function returned None (vendor 'Acme', invocation_context_create of 'f')",
     ),
     "no handle": (
         make(register_tensor_buffer=returns(None)),
-        "it returned None (vendor 'Acme', register_tensor_buffer)",
+        "the function returned None (vendor 'Acme', register_tensor_buffer)",
     ),
     "no requirements": (
         make(get_output_requirements=returns(None)),
@@ -309,9 +309,9 @@ NONSENSE = {
         make(register_tensor_buffer=returns(7)),
         "the default attach_input needs a TensorBuffer as handle, but got int",
     ),
-    "no events": (runs_async(None), "it returned None, not 1 events"),
-    "too few events": (runs_async([]), "it returned [], not 1 events"),
-    "events that are none": (runs_async([1]), "it returned [1], not 1 events"),
+    "no events": (runs_async(None), "the function returned None, not 1 events"),
+    "too few events": (runs_async([]), "the function returned [], not 1 events"),
+    "events that are none": (runs_async([1]), "the function returned [1], not 1 events"),
     "no metrics": (measures(None), "the vendor returned None, not a sequence of Metric"),
     "metrics of another type": (measures([("time", 1)]), "not a sequence of Metric"),
     "a metric without a name": (measures([Metric(1, 1)]), "not a sequence of Metric"),  # type: ignore[arg-type]

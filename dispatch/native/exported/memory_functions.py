@@ -81,16 +81,17 @@ class MemoryFunctions:
         info: Any,
     ) -> None:
         wanted = from_c(tensor_type)
-        if not info or buffer_type not in self.types:
+        if not info:
+            raise LiteRtError(Status.INVALID_ARGUMENT, "the pointer for the result is NULL")
+        if buffer_type not in self.types:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"create got memory type {buffer_type}, which is not "
-                f"supported, or a NULL result pointer ({info})",
+                f"the host passes memory type {buffer_type}, but the vendor supports only {self.types}",
             )
         with self._calling("create"):
             value = self._handlers.create(wanted, buffer_type, size)
         if value is None:
-            raise LiteRtError(Status.RUNTIME_FAILURE, "it returned None", "create")
+            raise LiteRtError(Status.RUNTIME_FAILURE, "the function returned None", "create")
         memory = _Memory(value, ffi.new("HwMemoryInfoPtr"))
         memory.info.memory_handle = ffi.cast("void*", self._handles.put(memory))
         info[0] = memory.info

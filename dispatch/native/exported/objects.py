@@ -92,8 +92,7 @@ class ExportedCall:
         if not 0 <= index < len(ports):
             raise LiteRtError(
                 Status.INDEX_OOB,
-                f"{kind} {index} does not exist: the NPU call has {len(ports)} tensors of this "
-                "kind",
+                f"there is no {kind} {index}: the number of {kind}s is {len(ports)}",
                 f"function '{self.function_name}'",
             )
         return ports[index]

@@ -72,8 +72,7 @@ class NickelDispatch(Dispatch[NickelDevice, NickelCall]):
         if function is None:
             raise LiteRtError(
                 Status.NOT_FOUND,
-                f"the byte code has no such function, only {', '.join(functions)}",
-                function_name,
+                f"the byte code has no function '{function_name}', only {', '.join(functions)}",
             )
         if (num_inputs, num_outputs) != (function.num_inputs, 1):
             raise LiteRtError(

@@ -214,7 +214,7 @@ def test_what_a_release_answers_is_logged_and_the_rest_released(
 @pytest.mark.parametrize(
     ("fault", "sentence"),
     [
-        ("nonsense-metrics", "it has -3 metrics"),
+        ("nonsense-metrics", "the library reports -3 metrics"),
         ("null-metric", "the name of metric 0 is NULL"),
         ("refuse-get_metric", "function failed"),
     ],
