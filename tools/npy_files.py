@@ -52,7 +52,8 @@ def read_arrays(path: str, choose: Choose) -> Array | dict[str, Array]:
         except (
             Exception
         ) as error:  # ZIP files and headers may raise any exception, such as zlib.error
-            raise bad_input(path, f"the .npy or .npz file cannot be read: {error}") from None
+            reason = str(error) or type(error).__name__
+            raise bad_input(path, f"the .npy or .npz file cannot be read: {reason}") from None
     raise bad_input(path, "the file is not a .npy file, a .npz file or a picture")
 
 

@@ -112,7 +112,7 @@ class ProgressBar:
         if not total:
             return f"The work was at step '{step}'" if step else ""
         count = f"{done / total:.0%}" if total >= _LARGE else f"{done} of {total}"
-        return f"The work was at step '{step}', {count}"
+        return f"The work was at step '{step}' ({count} done)"
 
     def _tick(self) -> None:
         """Runs in the thread: updates the line if nothing has changed for a while."""

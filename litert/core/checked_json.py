@@ -67,13 +67,14 @@ class JsonNode:
             value: object = json.loads(text, object_pairs_hook=_without_duplicates)
         except json.JSONDecodeError as error:
             place = f"line {error.lineno}, column {error.colno}"
-            raise LiteRtError(
-                status, f"not JSON: {error.msg.lower()}", f"{where}, {place}"
-            ) from error
+            what = f"not JSON: {error.msg.lower().removesuffix(' at')}"
+            raise LiteRtError(status, what, f"{where}, {place}" if where else place) from error
         except UnicodeDecodeError as error:
             raise LiteRtError(status, f"not UTF-8 at byte {error.start}", where) from error
-        except (ValueError, RecursionError) as error:
-            raise LiteRtError(status, f"not JSON to be read: {error}", where) from error
+        except RecursionError as error:
+            raise LiteRtError(status, "the JSON is nested too deeply", where) from error
+        except ValueError as error:
+            raise LiteRtError(status, f"cannot read the JSON: {error}", where) from error
         return cls(value, "$", where, status)
 
     def error(self, what: str, hint: str = "") -> LiteRtError:
@@ -192,7 +193,8 @@ def _meant(name: str, known: Collection[str]) -> str:
 
 def _shown(value: object) -> str:
     text = _printable(json.dumps(value, ensure_ascii=False, default=str))
-    return text if len(text) <= 40 else text[:37] + "..."
+    end = '..."' if text.startswith('"') else "..."
+    return text if len(text) <= 40 else text[: 40 - len(end)] + end
 
 
 def _printable(text: str) -> str:

@@ -151,7 +151,9 @@ class _Parser:
         self.has_letters = False
         self.tensor_sizes: dict[TensorSize, None] = {}
         if len(text) > MOST_CHARACTERS:
-            raise _error(text, f"has {len(text)} characters, at most {MOST_CHARACTERS} are read")
+            raise _error(
+                text, f"has {len(text)} characters, but may have at most {MOST_CHARACTERS}"
+            )
         at = 0
         while at < len(text):
             match = _TOKEN.match(text, at)

@@ -155,7 +155,7 @@ def evaluate(size: Size, shapes: Shapes, where: str, is_signed: bool = False) ->
     except ZeroDivisionError:
         raise _error(size, "divides by zero", shapes, where) from None
     except ValueError as error:
-        raise _error(size, f"has {error},", shapes, where) from None
+        raise _error(size, f"combines {error},", shapes, where) from None
     if value > MOST or (value < 0 and not is_signed):
         limit = f", which is above {MOST}," if value > MOST else ""
         raise _error(size, f"is {value}{limit}", shapes, where)
@@ -238,7 +238,10 @@ def _interval_of_remainder(lhs: tuple[int, int], rhs: tuple[int, int]) -> tuple[
 
 def _error(size: Size, what: str, shapes: Shapes, where: str) -> LiteRtError:
     used = dict.fromkeys(shapes_in(size))
-    given = ", ".join(f"{d} is {shapes(d.shape)[d.index]}" for d in used)
+    given = ", ".join(
+        f"{d}, dimension {d.index} of dynamic shape {d.shape}, is {shapes(d.shape)[d.index]}"
+        for d in used
+    )
     return LiteRtError(
         Status.INVALID_ARGUMENT, f"{size} {what}" + (f" where {given}" if given else ""), where
     )

@@ -102,7 +102,7 @@ def _unpack(module: Blob, where: str) -> tuple[Blob, Sequence[Asset]]:
             f"the byte code container has version {version}, but this reader takes version "
             f"{_VERSION}",
             where,
-            "Load the file with the version of this project that exported the compiler plugin.",
+            "Load the file with the version of litert-npu that compiled the file.",
         )
     text = _HEADER.size + count * _ENTRY.size
     if text > module.size:
@@ -138,5 +138,7 @@ def _check_name(asset: Asset) -> None:
 
 def _part(module: Blob, offset: int, size: int) -> Blob:
     if offset + size > module.size:
-        raise ValueError(f"bytes {offset} to {offset + size} of {module.size}")
+        raise ValueError(
+            f"it refers to bytes {offset} to {offset + size}, but has {module.size} bytes"
+        )
     return module.part(offset, size)

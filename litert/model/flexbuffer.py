@@ -110,7 +110,7 @@ class _Reader:
         if kind == _INT and value >> (8 * width - 1):
             return value - (1 << 8 * width)
         if kind in (_BOOL, _NULL) and value > (kind == _BOOL):
-            raise self._error(f"{'a bool' if kind == _BOOL else 'null'} of {value}")
+            raise self._error(f"{'a bool' if kind == _BOOL else 'a null'} has the value {value}")
         return None if kind == _NULL else bool(value) if kind == _BOOL else value
 
     def _map(self, target: int, width: int, depth: int) -> dict[str, FlexValue]:

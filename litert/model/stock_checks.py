@@ -165,8 +165,8 @@ def _find_mismatch(
     pairs = [*operands, *(results or ())], [*called.inputs, *called.outputs]
     for given, tensor in zip(*pairs, strict=results is not None):
         if given is not None and given.element_type is not tensor.element_type:
-            types = [f"'{t.name}' {t.element_type.name.lower()}" for t in (given, tensor)]
-            return f"where {types[0]} is {types[1]}"
+            types = [t.element_type.name.lower() for t in (tensor, given)]
+            return f"whose '{tensor.name}' is {types[0]}, but the caller's '{given.name}' is {types[1]}"
     return ""
 
 

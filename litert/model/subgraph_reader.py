@@ -244,7 +244,7 @@ def tensor_at(reader: SchemaReader, subgraph: Subgraph, index: int, what: str) -
     """Returns the tensor at an index that comes from the file; `what` is the tensor's role for error messages."""
     if not 0 <= index < len(subgraph.tensors):
         raise reader.damaged(
-            f"{what} {index} is used, but there are {len(subgraph.tensors)} tensors"
+            f"tensor {index} is used as {what}, but the number of tensors is {len(subgraph.tensors)}"
         )
     return subgraph.tensors[index]
 

@@ -123,7 +123,7 @@ def _encode_array(
     try:
         array = np.asarray(data)
     except ValueError as error:
-        raise LiteRtError(Status.INVALID_ARGUMENT, f"a constant: {error}") from None
+        raise _refused(error) from None
     is_text = array.dtype.kind in "US" or array.dtype == object
     element_type = (
         as_element_type(type_like)
@@ -146,7 +146,12 @@ def _encode_array(
             raise ValueError(f"the type {element_type.name} cannot hold some of the elements")
         return tensor_type, Blob(elements.tobytes())
     except (TypeError, ValueError) as error:
-        raise LiteRtError(Status.INVALID_ARGUMENT, f"a constant: {error}") from None
+        raise _refused(error) from None
+
+
+def _refused(error: Exception) -> LiteRtError:
+    what = f"cannot make a constant: {str(error).rstrip('.')}"
+    return LiteRtError(Status.INVALID_ARGUMENT, what)
 
 
 def _pack_texts(texts: Sequence[str | bytes]) -> bytes:

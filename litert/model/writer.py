@@ -136,7 +136,8 @@ def _lay_out_file(model: Model, appended: Sequence[Appended]) -> _File:
             file = _lay_out(model, modules, file.tables_size)
     except struct.error as error:
         raise LiteRtError(
-            Status.INVALID_GRAPH_INVARIANT, f"a number does not fit its field: {error}"
+            Status.INVALID_GRAPH_INVARIANT,
+            f"a number in the model does not fit its field in the file: {error}",
         ) from error
     if file.flatbuffer_size > _MAX_FLATBUFFER:
         raise LiteRtError(

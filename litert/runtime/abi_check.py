@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from dispatch.tensor_buffer import TensorBuffer
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.runtime.delegate import KERNEL_NAME, NpuDelegate
@@ -140,14 +140,15 @@ def _run_tiny_model() -> None:
         )
     except Exception as error:
         cause = delegate.take_error() or error
+        what = cause.what if isinstance(cause, LiteRtError) else describe(cause)
         raise LiteRtError(
             Status.UNSUPPORTED_RUNTIME_VERSION,
             f"ai-edge-litert {ai_edge_litert.__version__} does not have the struct layout that "
-            f"this project expects: {cause}",
+            f"this project expects: {what}",
             hint="Install a tested release: 2.1 to 2.3.",
         ) from cause
 
 
 def _expect(found: object, expected: object, what: str) -> None:
     if found != expected:
-        raise LiteRtError(Status.WRONG_VERSION, f"{what}: {found!r}, not {expected!r}")
+        raise LiteRtError(Status.WRONG_VERSION, f"{what} is {found!r}, not {expected!r}")

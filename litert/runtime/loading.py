@@ -249,8 +249,7 @@ def _accelerators(options: Options) -> HardwareAccelerator:
         )
     if accelerators & HardwareAccelerator.GPU:
         _LOG.warning(
-            "This runtime does not support GPUs: the other hardware in %r runs the model",
-            accelerators,
+            "This runtime does not support GPUs: the model runs on the other selected hardware"
         )
     return accelerators
 

@@ -56,7 +56,7 @@ def test_a_formula_is_evaluated(text: str, value: int) -> None:
         ("2147483648", "has a number that is greater than 2147483647"),
         ("9" * 100, "has a number that is greater than 2147483647"),
         ("(" * 100 + "X" + ")" * 100, "has more than 50 nested parentheses"),
-        ("X+" * 1200 + "X", "has 2401 characters, at most 2000 are read"),
+        ("X+" * 1200 + "X", "has 2401 characters, but may have at most 2000"),
         ("X\n", "has '\\n' at column 2"),
         ("\u0662", "at column 1"),  # a digit, to Python
     ],

@@ -156,7 +156,7 @@ def test_a_map_by_hand_is_read() -> None:
         (b"\1\1\x14\1", "the value at -1 to 0 exceeds the 4 bytes"),
         (b"\x09ab\0\3\x14\1", "the value at 0 to 11 exceeds the 7 bytes"),
         (b"\0\0\1\x2a\1", "the value at 1 is not aligned to 4 bytes"),
-        (b"\3\0\1", "null of 3"),
+        (b"\3\0\1", "a null has the value 3"),
         (b"\0\x0c\1", "a float has the invalid width 1"),
         (MAP[:5] + b"\3" + MAP[6:], "has an invalid list of keys at 3, of width 3"),
         (MAP[:6] + b"\0" + MAP[7:], "has 1 keys, but 0 values"),

@@ -220,8 +220,8 @@ def set_tensor(field: str, value: int) -> Callable[[Any], None]:
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (set_subgraph("inputs", 3), "input 3 is used, but there are 3"),
-        (set_subgraph("outputs", 0, -1), "output -1"),
+        (set_subgraph("inputs", 3), "tensor 3 is used as input, but the number of tensors is 3"),
+        (set_subgraph("outputs", 0, -1), "tensor -1 is used as output"),
         (set_op("inputs", [0, 3]), "an index is out of range"),
         (set_op("inputs", [-2, 0]), "an index is out of range"),
         (set_op("outputs", [3]), "an index is out of range"),

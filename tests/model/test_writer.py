@@ -396,7 +396,7 @@ def test_a_graph_that_does_not_hold_together_is_refused() -> None:
 def test_what_no_field_can_hold_is_refused() -> None:
     model = constants_model(Blob(b"x"))
     model.subgraphs[0].tensors[0].shape = (2**31,)
-    with pytest.raises(LiteRtError, match="a number does not fit its field"):
+    with pytest.raises(LiteRtError, match="a number in the model does not fit its field"):
         to_bytes(model)
     model.subgraphs[0].tensors[0].shape = ()
     model.subgraphs[0].tensors[0].element_type = ElementType.NONE

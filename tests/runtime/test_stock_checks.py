@@ -134,11 +134,11 @@ def zero_byte() -> Model:
         ),
         (
             branching("IF", IF, lambda called: called.inputs.reverse()),
-            "IF calls subgraph 1, where 'flag' bool is 'x' float32",
+            "IF calls subgraph 1, whose 'x' is float32, but the caller's 'flag' is bool",
         ),
         (
             branching("IF", IF, lambda called: None, "int32"),
-            "IF calls subgraph 1, where 'z' int32 is 'y' float32",
+            "IF calls subgraph 1, whose 'y' is float32, but the caller's 'z' is int32",
         ),
         (
             branching("WHILE", {**WHILE, "cond_subgraph_index": 1}, lambda called: None),

@@ -90,8 +90,8 @@ def test_a_compilation_leaves_the_old_file_or_none(
         status, lines = command.end()
     assert status == INTERRUPTED
     outcome = "is as it was" if is_there else "was not written"
-    assert lines[-1].startswith("CANCELLED: interrupted. The work was at step 'build', ")
-    assert lines[-1].endswith(f" of 12000. out.tflite {outcome}")
+    assert lines[-1].startswith("CANCELLED: interrupted. The work was at step 'build' (")
+    assert lines[-1].endswith(f" of 12000 done). out.tflite {outcome}")
     assert not any("%" in line for line in lines)
     assert sorted(os.listdir(folder)) == before and not os.listdir(folder / "tmp")
 
@@ -117,7 +117,7 @@ def test_tune_says_the_best_so_far_and_writes_nothing(folder: Path) -> None:
         status, lines = command.end()
     assert status == INTERRUPTED
     assert ". The best of 2 measured local sizes: " in lines[-1] and lines[-1].count(" us") == 2
-    assert ". Sinh.json was not written. The work was at step 'tune', " in lines[-1]
+    assert ". Sinh.json was not written. The work was at step 'tune' (" in lines[-1]
     assert sorted(os.listdir(folder)) == before and not os.listdir(folder / "tmp")
 
 
@@ -127,7 +127,7 @@ def test_a_check_of_a_vendor_says_how_far_it_was(folder: Path) -> None:
         command.type(CTRL_C)
         status, lines = command.end()
     assert status == INTERRUPTED
-    assert "The work was at step 'check the plugin', " in lines[-1]
+    assert "The work was at step 'check the plugin' (" in lines[-1]
     assert not os.listdir(folder / "tmp")
 
 

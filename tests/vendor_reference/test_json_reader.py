@@ -175,7 +175,7 @@ BAD_FILES: dict[str, tuple[dict[str, Any], str]] = {
     "a layer without a name": (
         {"layers": [{"sources": ["k.cl"]}]}, "$.layers[0]: field 'name' is missing"),
     "a layer of an empty name": (
-        {"layers": [{"name": "", "sources": ["k.cl"]}]}, "$.layers[0].name: an empty name"),
+        {"layers": [{"name": "", "sources": ["k.cl"]}]}, "$.layers[0].name: the name is empty"),
     "a layer without sources": (
         {"layers": [{"name": "A"}]}, "$.layers[0]: field 'sources' is missing"),
     "a layer with a version": (
@@ -245,9 +245,9 @@ CHANGES: list[tuple[str, list[str | int], object, str]] = [
     ("zeros around a view", ["arguments", 1], {"output": 0, "strided": True, "zero": True}, "cannot be"),
     ("zeros of a scalar", ["arguments", 2, "zero"], True, "$.arguments[2].zero: only an argument of kind 'input'"),
     ("a format of a scalar", ["arguments", 2, "format"], "BFYX", "$.arguments[2].format: only an argument"),
-    ("data of no name", ["arguments", 8, "data"], "", "$.arguments[8].data: an empty name"),
+    ("data of no name", ["arguments", 8, "data"], "", "$.arguments[8].data: the name is empty"),
     ("no shaves", ["max_num_shaves"], 0, "$.max_num_shaves: 0 is not from 1 to 1024"),
-    ("an empty name", ["name"], "", "$.name: an empty name"),
+    ("an empty name", ["name"], "", "$.name: the name is empty"),
     ("a name of two lines", ["name"], "a\nb", "$.name: the text must not have more than one"),
     ("no arguments", ["arguments"], [], "$.arguments: 0 elements"),
     ("a formula with a letter", ["arguments", 4, "local", "size"], "Q", "$.arguments[4].local.size: formula 'Q'"),
@@ -341,14 +341,14 @@ _values = st.one_of(
         ('{"version": 1, "version": 1}', "field 'version' occurs twice"),
         ("[]", "$: [] is not an object"),
         ("", "not JSON"),
-        ("[" * 100_000, "not JSON to be read"),
+        ("[" * 100_000, "the JSON is nested too deeply"),
         ('{"version": NaN}', "$.version: NaN is not a whole number"),
         ('{"version": 1, "sources": ["k.cl"], "defines": [{"name": "N", "value": NaN}]}', "finite"),
         (
             '{"version": 1, "sources": ["k.cl"], "defines": [{"name": "N", "value": 1e999}]}',
             "finite",
         ),
-        ('{"version": ' + "9" * 5000 + "}", "not JSON to be read"),
+        ('{"version": ' + "9" * 5000 + "}", "cannot read the JSON"),
         ('{"version": 1, "sources": ["\\u0000"]}', "$.sources[0]"),
         ('{"version": 1, "sources": ["\\ud800"]}', "half of a surrogate pair"),
     ],

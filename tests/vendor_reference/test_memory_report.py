@@ -25,17 +25,17 @@ def _notes(soc_model: str, sizes: list[int]) -> list[str]:
 
 def test_the_report_compares_each_arena_with_the_least_possible() -> None:
     assert _notes("EMU4", [256, 512, 256, 4]) == [
-        "memory: 3,072 of 1,048,576 bytes of CMX for tensors between the tasks of "
-        "Partition_0, 1.00 times the most bytes in use at one time."
+        "memory: Partition_0 uses 3,072 of 1,048,576 bytes of CMX for the tensors between its tasks; "
+        "at most 3,072 of these bytes are in use at the same time."
     ]
 
 
 def test_what_the_scratchpad_has_no_room_for_is_in_ddr() -> None:
     assert _notes("EMU4", [256, EMU4.cmx_size, 4]) == [
-        "memory: 4,194,304 of 1,073,741,824 bytes of DDR for tensors between the tasks of "
-        "Partition_0, 1.00 times the most bytes in use at one time.",
-        "memory: 1,024 of 1,048,576 bytes of CMX for tensors between the tasks of "
-        "Partition_0, 1.00 times the most bytes in use at one time.",
+        "memory: Partition_0 uses 4,194,304 of 1,073,741,824 bytes of DDR for the tensors between its tasks; "
+        "at most 4,194,304 of these bytes are in use at the same time.",
+        "memory: Partition_0 uses 1,024 of 1,048,576 bytes of CMX for the tensors between its tasks; "
+        "at most 1,024 of these bytes are in use at the same time.",
     ]
 
 

@@ -59,7 +59,7 @@ def test_a_name_in_a_comment_is_no_use() -> None:
 
 def test_an_option_that_nobody_reads_is_told() -> None:
     assert notes("", op(alpha=1, beta=2), defines_options=True) == [
-        "k.cl, op 'Mine': options 'alpha', 'beta' of the op, which the source never uses."
+        "k.cl, op 'Mine': the source never uses the op's options 'alpha', 'beta'."
     ]
 
 

@@ -150,7 +150,7 @@ def _check_rules(
         if not libraries.origins.keys() & kinds:
             title = KINDS[kinds[0]].title
             raise usage_error(
-                f"--rule={name} needs a {title}, but the command line gives none: {', '.join(rules)}",
+                f"--rule={name} needs a {title} for {', '.join(rules)}, but the command line gives none",
                 f"Give the {title}'s file too, or omit the flag.",
             )
 

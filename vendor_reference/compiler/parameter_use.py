@@ -90,7 +90,7 @@ def _option_notes(layer: CustomLayer, op: Op, used: frozenset[str]) -> Iterator[
     where = _where(layer, op)
     if unread:
         reader = "the source" if layer.defines_options else "the layer"
-        yield f"{where}: {_list(unread, 'option')} of the op, which {reader} never uses."
+        yield f"{where}: {reader} never uses the op's {_list(unread, 'option')}."
     missing = [source.key for source in asked if source.key not in options]
     if missing and options:
         yield (

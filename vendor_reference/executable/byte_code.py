@@ -318,7 +318,7 @@ SIZE: Codec[Size] = Codec(_read_size, _dump_size)
 _WORDS: Codec[Sequence[Size]] = Codec(_read_words, lambda words: [*map(_dump_size, words)])
 _INDEX = integer(0, MOST)
 _COUNT = integer(0, MOST_DIM)
-_NAME = checked(TEXT, lambda name: "" if name else "an empty name")
+_NAME = checked(TEXT, lambda name: "" if name else "the name is empty")
 
 _SOURCE = record(Source, asset=_NAME, file_name=checked(_NAME, _path_mistake), sha256=SHA256)
 

@@ -163,7 +163,7 @@ def test_parameters_that_do_not_meet_are_notes(
         litert_npu("layer", "check", "k.json", *SHAPES, '--options={"alpha": 2.0, "beta": 1}') == 0
     )
     printed = capsys.readouterr().out
-    assert "options 'alpha', 'beta' of the op, which the layer never uses" in printed
+    assert "the layer never uses the op's options 'alpha', 'beta'" in printed
     assert "no source uses define 'FILTRE' (did you mean 'FILTER'?)" in printed
     assert (
         "the op has no option 'Alpha', so the layer's defaults are used (did you mean 'alpha'?)"

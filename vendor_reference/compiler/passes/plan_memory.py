@@ -105,8 +105,8 @@ def memory_notes(module: ModuleOp, soc: SocModel) -> Iterator[str]:
             size, bound, name = max(plans)
             others = f" (the largest of {len(plans)} NPU calls)" if len(plans) > 1 else ""
             yield (
-                f"memory: {size:,} of {room:,} bytes of {space.value} for tensors between the tasks of "
-                f"{name}{others}, {size / max(bound, 1):.2f} times the most bytes in use at one time."
+                f"memory: {name}{others} uses {size:,} of {room:,} bytes of {space.value} for the tensors "
+                f"between its tasks; at most {bound:,} of these bytes are in use at the same time."
             )
 
 

@@ -298,7 +298,7 @@ def _identifier(node: JsonNode) -> str:
 def _name(node: JsonNode) -> str:
     name = _line(node)
     if not name:
-        raise node.error("an empty name")
+        raise node.error("the name is empty")
     return name
 
 
