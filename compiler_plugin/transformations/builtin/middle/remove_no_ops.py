@@ -11,7 +11,7 @@ from compiler_plugin.transformations.scalar_chains import find_operands
 
 
 class RemoveNoOps(OpReplacement):
-    """Removes reshapes, transposes, casts, pads, slices and sums that change nothing.
+    """Removes reshapes, transposes, casts, pads, slices and arithmetic ops that change nothing.
 
     Two consecutive reshapes, or two consecutive transposes, are merged into one op.
     """
