@@ -2,9 +2,9 @@
  * changing the model. Release 2.3.0 of LiteRT passes 1408 bytes, version 1.3. LiteRT's main branch of August 2026
  * passes the first 1104 bytes, version 1.1, and release 2.2.0 passes the first 1048 bytes, version 1.0. The macro
  * LITERT_HAS says whether a table has a slot. Handles and pointers that the host returns belong to the host, and are
- * valid until the plugin function that got them returns. During such a function, a subgraph, an op or a tensor always
- * has the same handle. The output of one op is therefore the input of another op if the two tensors have equal
- * handles. */
+ * valid until the plugin function that got them returns. During one call of such a function, a subgraph, an op or a
+ * tensor always has the same handle. The output of one op is therefore the input of another op if the two tensors have
+ * equal handles. */
 #ifndef LITERT_NPU_COMPILER_CONTEXT_H_
 #define LITERT_NPU_COMPILER_CONTEXT_H_
 
@@ -72,8 +72,8 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_weights_buffer_id)(LiteRtWeights weights, int32_t* buffer_id);
   LiteRtStatus (*get_weights_bytes)(LiteRtWeights weights, const void** addr, size_t* size);
 
-  /* 232: These slots read StableHLO composites. A composite is an op with the code SHLO_COMPOSITE, and its
-   * decomposition subgraph computes the same result. */
+  /* 232: These slots read StableHLO composites. A composite is a STABLEHLO_COMPOSITE op, with the code
+   * kLiteRtOpCodeShloComposite; its decomposition subgraph computes the same result. */
   LiteRtStatus (*get_shlo_composite_op_name)(LiteRtOp op, const char** name);
   LiteRtStatus (*get_shlo_composite_op_decomposition_subgraph_index)(
       LiteRtOp op, int32_t* decomposition_subgraph_index);
@@ -81,13 +81,13 @@ typedef struct LiteRtCompilerContext {
       LiteRtOp op, const uint8_t** attributes, int32_t* attributes_size);
   LiteRtStatus (*get_shlo_composite_op_version)(LiteRtOp op, int32_t* version);
 
-  /* 264: These slots select ops, and read the plugin's options. `push_op` selects an op for the NPU. Ops with the same
-   * partition index that run one after the other become one partition, even if they are not connected; an op that is
-   * not selected, or has another partition index, ends the partition. The options that the user gave for a vendor are
-   * stored under the vendor's identifier, in a format that the vendor defines. In litert-npu, the identifier is the
-   * manufacturer's name in small letters, and the options are a C string of TOML with the flags that begin with this
-   * name. For example, `--acme_tiles=4 --acme_mode=fast` become the lines `tiles = 4` and `mode = "fast"` under the
-   * identifier `acme`. */
+  /* 264: These slots select ops, and read the plugin's options. `push_op` selects an op for the NPU. Ops that have the
+   * same partition index and are consecutive in execution order become one partition, even if they are not connected;
+   * an op that is not selected, or has another partition index, ends the partition. The options that the user gave for
+   * a vendor are stored under the vendor's identifier, in a format that the vendor defines. In litert-npu, the
+   * identifier is the manufacturer's name in small letters, and the options are a C string of TOML with the flags that
+   * begin with this name. For example, `--acme_tiles=4 --acme_mode=fast` become the lines `tiles = 4` and `mode =
+   * "fast"` under the identifier `acme`. */
   LiteRtStatus (*push_op)(LiteRtOpList op_list, LiteRtOp op, LiteRtParamIndex partition_index);
   LiteRtStatus (*get_opaque_options)(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
   LiteRtStatus (*find_opaque_options_data)(
@@ -97,7 +97,7 @@ typedef struct LiteRtCompilerContext {
       LiteRtEnvironmentOptions options, LiteRtEnvOptionTag tag, LiteRtAny* value);
 
   /* 304: These slots read options of builtin ops. If an op is not of the kind in the slot's name, the slot returns
-   * UNSUPPORTED or INVALID_ARGUMENT. Options have the numbers of the TFLite schema: a fused activation is NONE 0, RELU
+   * Unsupported or InvalidArgument. Options have the numbers of the TFLite schema: a fused activation is NONE 0, RELU
    * 1, RELU_N1_TO_1 2, RELU6 3, TANH 4 or SIGN_BIT 5; a padding is SAME 0 or VALID 1; the mode of a mirror pad is
    * REFLECT 0 or SYMMETRIC 1; a weights format is DEFAULT 0 or SHUFFLED4x16INT8 1. */
   LiteRtStatus (*get_strided_slice_begin_mask_option)(LiteRtOp op, int32_t* begin_mask);

@@ -37,20 +37,21 @@ typedef struct {
  * is created.
  * [plugin.statuses] Every function of this header returns a value of LiteRtStatus.
  * [plugin.null_arguments] Recommended: if a function gets NULL in place of an out argument or of a handle, it returns
- * InvalidArgument and does nothing else. Hosts do this only with a NULL result (rule result.nothing). */
+ * InvalidArgument and does nothing else. Hosts pass NULL only in place of a compile result (rule result.nothing). */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginVersion(LiteRtApiVersion* api_version);
 
 /* Returns the name of the manufacturer. Users select the plugin by this name, with the flag `--soc_manufacturer`. Each
  * file that the plugin compiles contains the name.
  *
  * [plugin.manufacturer] The name of the manufacturer is a text of 1 to 123 bytes. It is the same at each call, and
- * stays valid as long as the library. LiteRtGetCompilerPluginSocManufacturer works before any plugin is created. */
+ * stays valid while the library is loaded. LiteRtGetCompilerPluginSocManufacturer works before any plugin is
+ * created. */
 LITERT_CAPI_EXPORT const char* LiteRtGetCompilerPluginSocManufacturer(void);
 
 /* Creates a plugin.
  *
- * [create.ok] LiteRtCreateCompilerPlugin succeeds if the compiler context has all slots of compiler_context.h, and the
- * options are empty.
+ * [create.ok] LiteRtCreateCompilerPlugin succeeds if the compiler context has all slots (function pointers) of
+ * compiler_context.h, and the options are empty.
  * [create.many] Several plugins may exist at the same time, and do not affect each other. The host destroys each plugin
  * once.
  * [create.again] After the host has destroyed all plugins, it can create another plugin.
@@ -89,7 +90,7 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetNumCompilerPluginSupportedSocModels(
 /* Returns the name of a SoC model.
  *
  * [soc_models.names] The name of a SoC model is a text of 1 to 123 bytes. It differs from the names of the other SoC
- * models, and stays valid as long as the plugin.
+ * models, and stays valid until the plugin is destroyed.
  * [soc_models.each] `partition` and `compile` accept each SoC model, but may take fewer ops for some SoC models.
  * [soc_models.index] An index beyond the last SoC model is refused with InvalidArgument, IndexOOB or Unsupported. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginSupportedSocModel(
@@ -97,8 +98,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginSupportedSocModel(
 
 /* Returns the version of the vendor's compiler, in any form.
  *
- * [sdk_version.text] The version of the vendor's compiler is a text that may be empty. It stays valid as long as the
- * plugin. */
+ * [sdk_version.text] The version of the vendor's compiler is a text that may be empty. It stays valid until the plugin
+ * is destroyed. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginSDKVersion(
     LiteRtCompilerPlugin compiler_plugin, const char** sdk_version);
 
@@ -115,7 +116,7 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginCheckCompilerCompatibility(
 /* Returns the transformation patterns that the host applies before it partitions the model.
  *
  * [transformations.lifetime] The array of transformations and the names in the array belong to the plugin, and stay
- * valid as long as the plugin.
+ * valid until the plugin is destroyed.
  * [transformations.none] If the plugin has no patterns, their number is 0, and the array may be NULL.
  * [transformations.pattern] A pattern that does not match changes nothing and returns PatternNoMatch. A pattern that
  * matches changes the graph only through its argument `builder`. The host scans the graph again after each match. It
@@ -128,8 +129,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginRegisterAllTransformations(
  * ops.
  *
  * [partition.ops] Each op that the plugin pushes belongs to the given subgraph, and is pushed only once. A partition
- * consists of ops that have the same partition index and run one after the other. A partition and the ops on the CPU
- * therefore never wait for each other in a cycle.
+ * consists of ops that have the same partition index and are consecutive in execution order. A partition and the ops on
+ * the CPU therefore never wait for each other in a cycle.
  * [partition.reads_only] LiteRtCompilerPluginPartition does not change the subgraph.
  * [partition.soc_model] If `soc_model` is NULL, the plugin chooses a SoC model.
  * [partition.repeatable] The host calls LiteRtCompilerPluginPartition for each subgraph, and again after a change of
@@ -143,8 +144,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginPartition(
  *
  * [refusal.text] `op_idx` is the op's index in the subgraph. The reason is a phrase or a sentence in UTF-8, and stays
  * valid until the next call of `partition`, or until the plugin is destroyed.
- * [refusal.none] The status is NotFound if the plugin took the op, if it has no reason to return, or if the index is
- * beyond the last op. */
+ * [refusal.none] The status is NotFound if the plugin took the op or gives no reason, or if the index is beyond the
+ * last op. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginGetRefusal(
     LiteRtCompilerPlugin compiler_plugin, LiteRtParamIndex op_idx, const char** reason);
 
@@ -213,9 +214,9 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompiledResultCallInfo(
  * gave a bound for the shape of the output; LiteRtNpuFindShapeBound finds this bound. Stock LiteRT has no such bounds.
  *
  * For each dynamic output, the call has an additional int32 output of shape [rank]; the additional outputs follow the
- * outputs of the subgraph, in the order of the dynamic outputs. In `get_output_requirements`, the driver gets a tensor
- * type with -1 for unknown dimensions, and returns the size of the largest possible output. A run writes the data at
- * the beginning of the dynamic output, and the shape into the int32 output.
+ * outputs of the subgraph, in the order of the dynamic outputs. In `get_output_requirements`, the dispatch library gets
+ * a tensor type with -1 for unknown dimensions, and returns the size of the largest possible output. A run writes the
+ * data at the beginning of the dynamic output's buffer, and the shape into the int32 output.
  *
  * [result.dynamic_output] An output with a fixed shape is not dynamic. LiteRtIsCompiledResultOutputDynamic returns the
  * same value at each call. */

@@ -1,7 +1,7 @@
 /* This header declares the table of functions that a dispatch library fills. The library is called
- * `libLiteRtDispatch_<vendor>.so` and exports `LiteRtDispatchGetApi`. A library for ops with assets also exports
- * `LiteRtDispatchRegisterAsset`, and a library that can show tensors inside an NPU call also exports
- * `LiteRtDispatchInvokeTapped`.
+ * `libLiteRtDispatch_<vendor>.so` and exports `LiteRtDispatchGetApi`. A library for custom ops with assets (the user's
+ * files for these ops) also exports `LiteRtDispatchRegisterAsset`, and a library that can show tensors inside an NPU
+ * call also exports `LiteRtDispatchInvokeTapped`.
  *
  * The host calls the functions in this order: first `LiteRtDispatchGetApi`, `initialize` (once in the process) and
  * `check_runtime_compatibility`. For each model, the host calls `device_context_create` and registers the model's
@@ -62,19 +62,19 @@ typedef struct LiteRtDispatchInterface {
    * [initialize.again] A second call of `initialize`, for example after a failed first call, does no harm.
    * [dispatch.statuses] Every function of the table returns a value of LiteRtStatus.
    * [dispatch.null_arguments] Recommended: if a function gets NULL in place of an out argument or of a context, it
-   * returns InvalidArgument and does nothing else. Hosts never do this. */
+   * returns InvalidArgument and does nothing else. Hosts never pass NULL in these places. */
   LiteRtStatus (*initialize)(
       const LiteRtRuntimeContext* runtime_context, LiteRtEnvironment environment,
       LiteRtOptions options);
   /* Returns the vendor's name, which hosts show to users.
    *
-   * [ids.text] The vendor's name is a text that is not empty. It is the same at each call, and stays valid as long as
-   * the library. */
+   * [ids.text] The vendor's name is a text that is not empty. It is the same at each call, and stays valid while the
+   * library is loaded. */
   LiteRtStatus (*get_vendor_id)(const char** vendor_id);
   /* Returns the name of the library's build, which hosts show to users.
    *
-   * [ids.build] The name of the build is a text that may be empty. It is the same at each call, and stays valid as long
-   * as the library. */
+   * [ids.build] The name of the build is a text that may be empty. It is the same at each call, and stays valid while
+   * the library is loaded. */
   LiteRtStatus (*get_build_id)(const char** build_id);
   /* Returns the capabilities of the library, as bits.
    *
@@ -137,8 +137,8 @@ typedef struct LiteRtDispatchInterface {
    * [invocation.ok] `invocation_context_create` accepts byte code of the vendor's own compiler.
    * [dispatch.runs] If the host calls the functions of the table in the required order, each call returns Ok, and the
    * loaded function runs.
-   * [invocation.byte_code] The bytes of the byte code are at base_addr + offset, and valid as long as the device
-   * context. fd may be -1, and the offset and the address need not be aligned. The library refuses bytes that are not
+   * [invocation.byte_code] The bytes of the byte code are at base_addr + offset, and valid until the device context is
+   * destroyed. fd may be -1, and the offset and the address need not be aligned. The library refuses bytes that are not
    * the vendor's byte code.
    * [invocation.function] `invocation_context_create` refuses a function name that the byte code module does not
    * contain.
@@ -235,11 +235,11 @@ typedef struct LiteRtDispatchInterface {
   LiteRtStatus (*get_metric)(LiteRtDispatchMetrics metrics, int metric_index, LiteRtMetric* metric);
   /* Destroys the metrics object that `stop_metrics_collection` returned. */
   LiteRtStatus (*destroy_metrics)(LiteRtDispatchMetrics metrics);
-  /* Refuses a host that the driver does not support. Release 2.3.0 of LiteRT requires the slot
+  /* Refuses a host that the dispatch library does not support. Release 2.3.0 of LiteRT requires the slot
    * `check_runtime_compatibility`.
    *
-   * [runtime_compatibility.ours] `check_runtime_compatibility` accepts the table version of this header, with NULL
-   * options. */
+   * [runtime_compatibility.ours] `check_runtime_compatibility` accepts version 0.1.0 of the table, even if `env` and
+   * `options` are NULL. */
   LiteRtStatus (*check_runtime_compatibility)(
       LiteRtApiVersion api_version, LiteRtEnvironmentOptions env, LiteRtOptions options);
   /* Optional: sets options of the next run only; NULL means no options.
@@ -365,8 +365,8 @@ typedef struct LiteRtDispatchApiWithAssets {
  * [api.version] The version of the table LiteRtDispatchApi is 0.1.0.
  * [api.room] LiteRtDispatchGetApi writes no byte after the first `abi_header.struct_size` bytes of the table, because
  * stock LiteRT's table has only 56 bytes.
- * [api.interface] LiteRtDispatchGetApi fills `interface`, which lives as long as the library. LiteRtDispatchGetApi may
- * leave `abi_header` unchanged.
+ * [api.interface] LiteRtDispatchGetApi fills `interface`, which stays valid while the library is loaded.
+ * LiteRtDispatchGetApi may leave `abi_header` unchanged.
  * [api.null] Recommended: a NULL table is refused with InvalidArgument. Hosts do not pass NULL.
  * [memory.handlers] `tensor_buffer_handlers_def` is NULL, or contains the functions create, destroy, lock and unlock
  * for 1 to 16 types of memory, which do not include the host's types of memory. The functions clear and import may be
@@ -381,8 +381,9 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api);
  * companion file, which is a file that the asset refers to. litert-npu calls LiteRtDispatchRegisterAsset after
  * `device_context_create`, with companion files first. Release 2.3.0 of LiteRT never calls LiteRtDispatchRegisterAsset.
  *
- * [register_asset.lifetime] The asset's bytes are mapped, and valid as long as the device context. The library can
- * therefore store the LiteRtMemBuffer in place of a copy of the bytes. The asset's name is valid only during the call.
+ * [register_asset.lifetime] The asset's bytes are mapped, and valid until the device context is destroyed. The library
+ * can therefore store the LiteRtMemBuffer in place of a copy of the bytes. The asset's name is valid only during the
+ * call.
  * [register_asset.bytes] The asset's bytes are at base_addr + offset. fd may be -1, and the offset and the address need
  * not be aligned, so copy data that must be aligned.
  * [register_asset.unknown] The library accepts an asset that no op needs.
