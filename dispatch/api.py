@@ -196,8 +196,8 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     ) -> None:
         """Gives the vendor one asset of the model, or one companion file with the name `<op>/<relative path>`.
 
-        The asset is mapped into memory and stays valid as long as the device context. The vendor should store the
-        buffer, not a copy of its bytes (section 3 of LiteRT's custom op assets guide).
+        The asset is mapped into memory and stays valid until the device context is destroyed. The vendor should
+        store the buffer, not a copy of its bytes (section 3 of LiteRT's custom op assets guide).
         """
 
     def get_input_requirements(

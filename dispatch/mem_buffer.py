@@ -16,7 +16,7 @@ class MemBuffer:
       base_address: Address in this process at which the mapped file or the memory starts.
       offset: Offset of the bytes from `base_address`, in bytes. The offset from the start of the file is the same.
       size: Number of bytes in the buffer.
-      view: Memoryview of the bytes, without a copy. The bytes are valid as long as the device context.
+      view: Memoryview of the bytes, without a copy. The bytes are valid until the device context is destroyed.
     """
 
     fd: int

@@ -22,9 +22,7 @@ class AcmeDispatch(Dispatch[dict[str, MemBuffer], HostInvocationContext]):
     def register_asset(
         self, device_context: dict[str, MemBuffer], asset_name: str, asset_buffer: MemBuffer
     ) -> None:
-        device_context[asset_name] = (
-            asset_buffer  # the buffer is valid as long as the device context
-        )
+        device_context[asset_name] = asset_buffer  # valid until the device context is destroyed
 
     def invocation_context_create(
         self,

@@ -55,7 +55,7 @@ class NickelDispatch(Dispatch[NickelDevice, NickelCall]):
         self, device_context: NickelDevice, asset_name: str, asset_buffer: MemBuffer
     ) -> None:
         device_context.assets[asset_name] = (
-            asset_buffer  # the buffer is valid as long as the device context
+            asset_buffer  # valid until the device context is destroyed
         )
 
     def invocation_context_create(
