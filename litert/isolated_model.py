@@ -16,7 +16,7 @@ from dispatch.shared_memory import SharedMemory
 from dispatch.tensor_buffer import TensorBuffer
 from litert.core.element_type import ElementType
 from litert.core.environment_options import EnvironmentOptions
-from litert.core.errors import ChildEndedError
+from litert.core.errors import ChildEndedError, LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.host.serving import OP_WORD
@@ -87,7 +87,7 @@ class IsolatedModel:
             self._memory.close()
             raise
         try:
-            self._process.load()
+            self._load()
             request = {
                 "file": file.fd,
                 "path": file.path,
@@ -153,6 +153,12 @@ class IsolatedModel:
     def _details(self, kind: str, signature: str) -> dict[str, dict[str, Any]]:
         return self._ask("details", [kind, signature], _read_details)
 
+    def _load(self) -> None:
+        try:
+            self._process.load()
+        except LiteRtError as error:
+            raise self._failure(error, error.hint) from error
+
     def _ask(
         self, call: str, argument: object, read: Callable[[Any], _Read], timeout_s: float = 0
     ) -> _Read:
@@ -162,7 +168,14 @@ class IsolatedModel:
             return found
         except ChildEndedError as error:
             hint = _LIMITED if error.status is Status.TIMEOUT_EXPIRED else _DAMAGED
-            raise ChildEndedError(error.status, error.what, error.where, hint) from error
+            raise self._failure(error, hint) from error
+        except LiteRtError as error:
+            raise self._failure(error, error.hint) from error
+
+    def _failure(self, error: LiteRtError, hint: str) -> LiteRtError:
+        """Returns an error of the child process with a hint about the memory limit, or with the given hint."""
+        hint = self._process.memory_hint(error) or hint
+        return type(error)(error.status, error.what, error.where, hint)
 
     def _make_room(self, types: Any) -> list[int | None]:
         """Allocates memory for the outputs of a run, kept until the host reads them."""

@@ -105,7 +105,7 @@ class Options:
         something, and for the first run of each NPU call.
       call_timeout_s: Time limit in seconds for each run of an NPU call after the first.
       device_memory_bytes: Memory limit in bytes, which applies separately to the data of the driver's process and
-        to its tensors. 0 means half of the machine's memory.
+        to its tensors. 0 means half of the machine's memory; other limits must be at least 32 MiB.
       sandbox: Whether the driver's process runs in a sandbox, where it can read only the driver's files:
         `require`; `try`, which uses a sandbox if the system has one; or `off`. "" means the value of the
         environment variable LITERT_NPU_SANDBOX, or `try` if the variable is not set.
@@ -167,7 +167,8 @@ class Options:
         Raises:
           LiteRtError: INVALID_ARGUMENT, if a limit is out of range or the sandbox mode is unknown.
         """
-        from dispatch.isolation.limits import Limits  # here: few programs need this module
+        # here: few programs need these modules
+        from dispatch.isolation.limits import LEAST_MEMORY_BYTES, Limits
         from litert.host.sandbox import chosen_mode, parse_mode
 
         limits = (self.build_timeout_s, self.call_timeout_s, self.device_memory_bytes)
@@ -177,6 +178,14 @@ class Options:
                 "build_timeout_s and call_timeout_s must exceed 0, and device_memory_bytes must "
                 "be 0 or more",
                 "Options",
+            )
+        if 0 < self.device_memory_bytes < LEAST_MEMORY_BYTES:
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"the device's process cannot start with a memory limit of {self.device_memory_bytes} bytes; "
+                f"the smallest limit is {LEAST_MEMORY_BYTES >> 20} MiB",
+                "Options.device_memory_bytes, --device_memory",
+                "Increase the limit; 0 means half of the machine's memory.",
             )
         sandbox = parse_mode(self.sandbox, "Options.sandbox") if self.sandbox else chosen_mode()
         return Limits(*limits, sandbox)

@@ -95,8 +95,8 @@ RUN_FLAGS = (
         "device_memory",
         0,
         "Memory limit of the driver's own process (--isolate), in MiB. The limit applies "
-        "separately to the model's tensors and to the other data of the process. 0 means half "
-        "of the machine's memory.",
+        "separately to the model's tensors and to the other data of the process. The smallest "
+        "limit is 32; 0 means half of the machine's memory.",
         least=0,
     ),
 )

@@ -269,8 +269,8 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
                     service.ask(RING, call.number, timeout_s)
                 else:
                     service.ring("invoke", call.number, timeout_s)
-            except ChildEndedError as error:
-                raise _ended(error) from error
+            except LiteRtError as error:
+                raise self._failure(error) from error
             call.has_run = True
 
     def invoke_tapped(self, invocation_context: IsolatedCall, receive: Receive) -> None:
@@ -318,8 +318,8 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
         environment, options = self._initial
         try:
             self._process.load()
-        except ChildEndedError as error:
-            raise _ended(error) from error
+        except LiteRtError as error:
+            raise self._failure(error) from error
         request = [self._memory.fd, environment_to_plain(environment), options]
         found = self._ask_now("initialize", request)
         self.vendor_id, self.build_id = found["vendor_id"], found["build_id"]
@@ -431,8 +431,15 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
         """Sends a request to the current process; opening, loading and building have a longer time limit."""
         try:
             return self._process.service.ask(call, argument, self._limits.build_timeout_s)
-        except ChildEndedError as error:
-            raise _ended(error) from error
+        except LiteRtError as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: LiteRtError) -> LiteRtError:
+        """Returns an error of the process with a hint about the memory limit, or about what happens next."""
+        hint = self._process.memory_hint(error)
+        if isinstance(error, ChildEndedError):
+            return ChildEndedError(error.status, error.what, hint=hint or _AGAIN)
+        return LiteRtError(error.status, error.what, error.where, hint or error.hint)
 
     def _release(self, call: str, argument: object) -> None:
         """Makes the process release an object; does nothing if the process has ended."""
@@ -457,8 +464,3 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
 
 def _bytes_type(size: int) -> RankedTensorType:
     return RankedTensorType.of(ElementType.UINT8, (size,))
-
-
-def _ended(error: ChildEndedError) -> ChildEndedError:
-    """Returns the error for a process that has ended; the error says what happens next."""
-    return ChildEndedError(error.status, error.what, hint=_AGAIN)

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from litert.host.child_process import half_of_memory
 from litert.host.sandbox import SandboxMode
 
+LEAST_MEMORY_BYTES = 32 << 20
+"""Smallest memory limit of a device process: Python alone, without a driver, needs about 20 MiB."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

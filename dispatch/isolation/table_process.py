@@ -9,13 +9,16 @@ from typing import Any
 
 from dispatch.isolation.limits import Limits
 from dispatch.isolation.watched_invoke import MOST_CALLS, TASKS
-from litert.core.errors import LiteRtError
+from litert.core.errors import ChildEndedError, LiteRtError
 from litert.core.status import Status
 from litert.host.child import folder_for_child
 from litert.host.child_side import load_function
 from litert.host.sandbox import DRIVER_VARIABLES, Sandbox, usable
 from litert.host.service import Service
 from litert.host.serving import CALL_WORD, RUN_WORD, TASK_WORD
+
+_MEMORY_STATUSES = (Status.MEMORY_ALLOCATION_FAILURE, Status.DYNAMIC_LOADING, Status.UNKNOWN)
+"""Statuses of errors that a driver reports if it gets too little memory and does not crash."""
 
 
 class TableProcess:
@@ -110,6 +113,20 @@ class TableProcess:
         # The process reads no part of the model before it answers; therefore the answer can be trusted.
         host_side = self.service.ask("load", self._request, self._limits.build_timeout_s)
         self._host_side = load_function(host_side) if host_side else None
+
+    def memory_hint(self, error: LiteRtError) -> str:
+        """Returns a hint that names the memory limit, if the limit may have caused an error; otherwise "".
+
+        Libraries do not say that a memory limit was the cause. Therefore each error that such a limit can cause
+        gets this hint, provided that the user has set a limit.
+        """
+        is_crash = isinstance(error, ChildEndedError) and error.status is Status.RUNTIME_FAILURE
+        if not self._limits.memory_bytes or not (is_crash or error.status in _MEMORY_STATUSES):
+            return ""
+        return (
+            f"The device's process may use only {self._limits.memory_bytes >> 20} MiB of memory; if this is too "
+            "little, increase the limit (Options.device_memory_bytes, --device_memory)."
+        )
 
     def close(self) -> None:
         """Ends it."""

@@ -7,6 +7,9 @@ from litert.core.status import Status
 VENDOR_REPAIRS = "This is a bug in the vendor's code; report it to the vendor."
 """Beginning of an error's hint if only the vendor can fix the problem."""
 
+_NO_THREAD = "can't start new thread"
+"""Python's text for a thread that the operating system does not start."""
+
 
 class LiteRtError(RuntimeError):
     """An error with a status, a description of the problem, its place, and a hint.
@@ -76,12 +79,18 @@ def memory_text(error: MemoryError) -> str:
 
 
 def refusal_of(error: BaseException) -> LiteRtError | None:
-    """Converts an unhandled OSError or MemoryError to an error of this project.
+    """Converts an unhandled error of the operating system to an error of this project.
 
     The status is FILE_IO or MEMORY_ALLOCATION_FAILURE.
     """
     if isinstance(error, MemoryError):
         return LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, memory_text(error))
+    if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
+        return LiteRtError(
+            Status.MEMORY_ALLOCATION_FAILURE,
+            "the system cannot start a thread",
+            hint="Allow more memory, or more processes (ulimit -u).",
+        )
     if isinstance(error, OSError):
         return file_error(error, "a system call failed", str(error.filename or ""))
     return None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import IO, Any
 
-from litert.core.errors import LiteRtError, refusal_of
+from litert.core.errors import LiteRtError, describe, refusal_of
 from litert.core.mapped_files import guard_mapped_files, lost_bytes
 from litert.core.status import Status
 
@@ -34,6 +35,12 @@ def set_limits(memory_bytes: int) -> None:
         most = resource.getrlimit(resource.RLIMIT_DATA)[1]
         least = memory_bytes if most == resource.RLIM_INFINITY else min(memory_bytes, most)
         resource.setrlimit(resource.RLIMIT_DATA, (least, most))
+        sys.excepthook = _print_without_traceback
+
+
+def _print_without_traceback(_: object, error: BaseException, __: object) -> None:
+    """Prints the exception that ends this child. Any line may run out of memory, so its place does not help."""
+    print(describe(error), file=sys.stderr)
 
 
 def become_child() -> IO[str]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import IO, Any, TypeAlias
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, memory_text
 from litert.core.mapped_files import check_mapped_files
 from litert.core.status import Status
 from litert.core.tracing import SpanKind, record, span
@@ -188,7 +188,10 @@ class _Server:
     def ask(self, question: str, argument: object) -> Any:
         """Asks the parent a question and returns its answer."""
         self._channel.say({"question": [question, argument]})
-        reply = json.loads(sys.stdin.buffer.readline() or b'{"answer": null}')
+        try:
+            reply = json.loads(sys.stdin.buffer.readline() or b'{"answer": null}')
+        except MemoryError as error:  # the next call could read the rest of the reply
+            sys.exit(memory_text(error))
         raise_error(reply)
         return reply["answer"]
 

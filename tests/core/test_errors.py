@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, refusal_of
 from litert.core.status import Status
 
 
@@ -30,6 +30,16 @@ def test_any_number_makes_an_error_that_crosses_processes(
     again = pickle.loads(pickle.dumps(error))
     assert isinstance(again, LiteRtError) and again.status is status
     assert (str(again), again.args) == (text, error.args)
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("can't start new thread")])
+def test_an_error_of_a_system_without_memory_says_so(error: Exception) -> None:
+    found = refusal_of(error)
+    assert found is not None and found.status is Status.MEMORY_ALLOCATION_FAILURE
+
+
+def test_another_error_of_python_is_not_the_systems() -> None:
+    assert refusal_of(RuntimeError("a bug")) is None
 
 
 def test_an_error_imports_only_its_statuses() -> None:

@@ -224,7 +224,19 @@ def test_memory_is_limited(load: Load) -> None:
     model = load(fragile(), device_memory_bytes=1 << 30)
     error = fails(model, GROWS)
     assert error.status is Status.MEMORY_ALLOCATION_FAILURE or "crashed" in error.what
+    assert "only 1024 MiB of memory" in error.hint and "--device_memory" in error.hint
     np.testing.assert_array_equal(run(model, X), 2 * X)
+
+
+@pytest.mark.parametrize("value", [LEAVES, -signal.SIGSEGV])
+def test_a_crash_is_not_blamed_on_a_limit_that_the_user_has_not_set(load: Load, value: int) -> None:
+    assert "memory" not in fails(load(fragile()), value).hint
+
+
+def test_a_limit_in_which_no_process_starts_is_refused(load: Load) -> None:
+    with pytest.raises(LiteRtError, match="--device_memory") as error:
+        load(one_call(), device_memory_bytes=(32 << 20) - 1)
+    assert error.value.status is Status.INVALID_ARGUMENT and "32 MiB" in error.value.what
 
 
 def test_tensors_that_do_not_fit_are_refused(environment: Environment) -> None:

@@ -212,6 +212,7 @@ def test_memory_is_limited(load: Load) -> None:
     model = load(one_call("fragile"), device_memory_bytes=1 << 30)
     error = fails(model, {"x": first_is(GROWS)})
     assert error.status is Status.MEMORY_ALLOCATION_FAILURE or "crashed" in error.what
+    assert "only 1024 MiB of memory" in error.hint and "--device_memory" in error.hint
 
 
 def test_arrays_that_do_not_fit_are_refused(load: Load) -> None:

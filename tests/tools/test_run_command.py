@@ -289,6 +289,17 @@ def test_the_npu_alone_refuses_ops_for_the_cpu(
     assert "MUL" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("mib", [1, 33])
+def test_too_little_memory_for_the_device_is_one_error_that_names_the_flag(
+    litert_npu: LitertNpu, copying: str, capsys: Capture, mib: int
+) -> None:
+    """With 1 MiB, Python does not start; with 33 MiB, NumPy cannot be imported."""
+    assert litert_npu("run", "--isolate", f"--device_memory={mib}", copying) == 2
+    printed = capsys.readouterr().err
+    assert printed.count("--device_memory") == 1 and "Traceback" not in printed
+    assert f"only {mib} MiB of memory" in printed or "the smallest limit is 32 MiB" in printed
+
+
 def test_each_signature_can_be_run(in_folder: Path) -> None:
     b = ModelBuilder()
     b.output(b.op("NEG", [b.input("x", "float32", (2,))], [("y", "float32", (2,))]))

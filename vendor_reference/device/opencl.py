@@ -162,9 +162,10 @@ def _first_that_loads(devices: Sequence[ChosenDevice]) -> ChosenDevice:
             continue
         with _environment(driver_of_library(library).environment(make_scratch_folder)):
             if libc.dlopen(os.fsencode(library), os.RTLD_LAZY):
+                for problem in problems.values():
+                    _LOG.warning("An OpenCL driver cannot be loaded into this process: %s", problem)
                 return device
             problems[library] = libc.dlerror().decode(errors="replace")
-        _LOG.warning("An OpenCL driver cannot be loaded into this process: %s", problems[library])
     library, problem = next(iter(problems.items()))
     what = f"OpenCL does not start: {problem.removeprefix(library).lstrip(': ')}"
     hint = _HIDDEN_HINT + known_drivers()["pocl"].hint
