@@ -34,6 +34,9 @@ _LOOK_S = 0.2
 _MOST_READS = 64
 """Largest number of reads of printed output in a row, because a child may print forever."""
 
+PRINTED = "; it printed:\n"
+"""Text between what happened to a child and what the child printed, in errors."""
+
 _HINTS = {
     errno.EMFILE: "Allow more open files (ulimit -n): each child process needs five.",
     errno.EAGAIN: "Allow more processes (ulimit -u).",
@@ -70,7 +73,7 @@ class ChildProcess:
             with the arguments.
           arguments: Arguments of the function.
           subject: Name of the child for messages, for example "the OpenCL compiler".
-          where: Text for the field `where` of errors; by default the target.
+          where: Text for the field `where` of errors.
           hear: Function that receives the child's output as soon as it is printed; errors then do not repeat the
             output.
           doing: Text about the current activity of the child, for messages, for example " in compile"; "" for no
@@ -91,7 +94,7 @@ class ChildProcess:
             system has none.
         """
         self._subject = subject
-        self._where = where or target
+        self._where = where
         self._hear = hear
         self._doing = doing
         self._watch = watch
@@ -107,9 +110,10 @@ class ChildProcess:
                 target, arguments, shared, memory_bytes, temporary_folder, used, enters_later
             )
         except OSError as error:
+            file = f": {error.filename}" if error.filename else ""
             raise LiteRtError(
                 Status.DYNAMIC_LOADING,
-                f"{subject} cannot start: {error.strerror or error}",
+                f"{subject} cannot start: {error.strerror or error}{file}",
                 self._where,
                 _HINTS.get(error.errno or 0, ""),
             ) from error
@@ -220,8 +224,8 @@ class ChildProcess:
 
     def error(self, ending: str, status: Status = Status.RUNTIME_FAILURE) -> ChildEndedError:
         """Returns an error that says how the child ended and what it printed."""
-        said = _lines_of(self._errors)
-        what = f"{self._subject} {ending}" + (f":\n{said}" if said else "")
+        said = _lines_of(self._errors).removesuffix(".")
+        what = f"{self._subject} {ending}" + (f"{PRINTED}{said}" if said else "")
         return ChildEndedError(status, what, self._where)
 
     def end(self) -> None:
@@ -242,7 +246,7 @@ class ChildProcess:
             left, limit = min((left, limit), self._watch())
         if left <= 0:
             raise self.error(
-                f"did not finish{self._doing()} within {limit:g} s, and was stopped",
+                f"did not finish within {limit:g} s, and was stopped{self._doing()}",
                 Status.TIMEOUT_EXPIRED,
             )
         return left if self._watch is None else min(left, _LOOK_S)

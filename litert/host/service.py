@@ -26,7 +26,7 @@ from typing import Any
 from litert.core.errors import ChildEndedError, LiteRtError
 from litert.core.status import Status
 from litert.core.tracing import is_recording, take_in
-from litert.host.child_process import ChildProcess, Watch
+from litert.host.child_process import PRINTED, ChildProcess, Watch
 from litert.host.child_side import error_message, raise_error
 from litert.host.sandbox import Sandbox
 from litert.host.serving import NUMBER_WORD, PAGE_SIZE
@@ -211,7 +211,7 @@ class Service:
         if os.getpid() != self._owner:
             raise LiteRtError(
                 Status.RUNTIME_FAILURE,
-                f"{self.subject} was started before this process was forked",
+                f"this forked process cannot use {self.subject}, which its parent process started",
                 hint="Start processes by 'spawn' or 'forkserver', or load the models in each process separately.",
             )
 
@@ -303,7 +303,7 @@ class Service:
         except LiteRtError as error:
             if not said or error.status is Status.UNSUPPORTED:  # an error is a reply, too
                 raise
-            what = f"{error.what}; it printed:\n{said}"
+            what = f"{error.what}{PRINTED}{said}"
             raise LiteRtError(error.status, what, error.where, error.hint) from None
         self._note_printed(call, said)
         return message["answer"]

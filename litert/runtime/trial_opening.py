@@ -29,6 +29,7 @@ def check_opens(source: MappedFile | bytes, where: str) -> None:
     """
     # Imported here and below, because few models are opened in a trial
     from litert.host.child import call_in_child
+    from litert.host.child_process import PRINTED
     from litert.model.atomic_file import temporary_file
 
     with ExitStack() as stack:
@@ -44,13 +45,13 @@ def check_opens(source: MappedFile | bytes, where: str) -> None:
                 _TARGET,
                 path,
                 timeout_s=_TIMEOUT_S,
-                subject="stock's interpreter",
+                subject="stock LiteRT's interpreter",
             ):
                 pass
         except ChildEndedError as error:
             raise LiteRtError(
                 Status.INVALID_FLATBUFFER,
-                f"{error.what.partition(chr(10))[0].rstrip(':')}, in a trial",
+                f"{error.what.partition(PRINTED)[0]} while it opened the model",
                 where,
                 "The file is damaged or malicious: copy the file again from its source.",
             ) from None

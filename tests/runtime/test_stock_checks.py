@@ -203,7 +203,10 @@ def test_a_model_that_crashes_stock_does_so_in_a_child_alone(
         except LiteRtError as error:
             assert error.status is Status.INVALID_FLATBUFFER
             seen.append(error.what)
-    assert seen == ["stock's interpreter crashed (SIGABRT: Aborted), in a trial", ""]
+    assert seen == [
+        "stock LiteRT's interpreter crashed (SIGABRT: Aborted) while it opened the model",
+        "",
+    ]
 
 
 def abort(path: str) -> None:
@@ -217,6 +220,6 @@ def do_nothing(path: str) -> list[None]:
 def test_a_model_is_opened_in_a_child_where_its_crash_is_named() -> None:
     """The trial itself, past the checks: it crashes on what they refuse."""
     trial_opening.check_opens(cpu_around_npu(), "good.tflite")
-    with pytest.raises(LiteRtError, match="stock's interpreter crashed") as error:
+    with pytest.raises(LiteRtError, match="stock LiteRT's interpreter crashed") as error:
         trial_opening.check_opens(to_bytes(no_subgraphs()), "bad.tflite")
     assert not isinstance(error.value, ChildEndedError) and error.value.where == "bad.tflite"

@@ -184,7 +184,7 @@ def _try_library(library: PlannedLibrary, folder: str) -> None:
     if problem is not None:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"the library was built, but a program without Python cannot use it: {problem}",
+            f"the library was built, but a C program cannot use it:\n{problem}",
             library.output,
         )
 
@@ -195,7 +195,7 @@ def _compile(command: Sequence[str]) -> None:
         is_full = os.strerror(errno.ENOSPC) in problem
         raise LiteRtError(
             Status.COMPILATION,
-            f"the C compiler failed:\n{problem}",
+            "the C compiler failed" + (f":\n{problem}" if problem else ""),
             command[0],
             "Make room, or write elsewhere."
             if is_full

@@ -57,7 +57,11 @@ ENDS = {
     "exit": ("os._exit(0)", Status.RUNTIME_FAILURE, "ended with status 0 in compile"),
     "sys.exit": ("sys.exit(0)", Status.RUNTIME_FAILURE, "ended with status 0 in compile"),
     "crash": ("ctypes.string_at(0)", Status.RUNTIME_FAILURE, "crashed in compile (SIGSEGV"),
-    "hang": ("time.sleep(100)", Status.TIMEOUT_EXPIRED, "did not finish in compile within 3 s"),
+    "hang": (
+        "time.sleep(100)",
+        Status.TIMEOUT_EXPIRED,
+        "did not finish within 3 s, and was stopped in compile",
+    ),
     "memory": ("bytearray(8 << 30)", Status.MEMORY_ALLOCATION_FAILURE, "out of memory"),
     "error": ("raise ValueError('no')", Status.COMPILATION, "ValueError: no"),
 }
