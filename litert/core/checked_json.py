@@ -74,7 +74,8 @@ class JsonNode:
         except RecursionError as error:
             raise LiteRtError(status, "the JSON is nested too deeply", where) from error
         except ValueError as error:
-            raise LiteRtError(status, f"cannot read the JSON: {error}", where) from error
+            reason = str(error).partition("; use sys.")[0]  # Python's advice about long numbers
+            raise LiteRtError(status, f"cannot read the JSON: {reason}", where) from error
         return cls(value, "$", where, status)
 
     def error(self, what: str, hint: str = "") -> LiteRtError:

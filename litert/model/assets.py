@@ -85,6 +85,12 @@ def set_assets(model: Model, assets: Sequence[Asset]) -> None:
         if asset.companion_path:
             check_companion_path(asset.companion_path, f"the asset of op '{asset.op_name}'")
         other = seen.setdefault(asset.name, asset)
+        if other is not asset and not (other.companion_path or asset.companion_path):
+            raise LiteRtError(
+                Status.ALREADY_EXISTS,
+                f"the op '{asset.op_name}' has two assets",
+                hint="Give each op one asset.",
+            )
         if other is not asset:
             raise LiteRtError(
                 Status.ALREADY_EXISTS,

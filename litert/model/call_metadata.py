@@ -54,7 +54,12 @@ class CallMetadata(Generic[_Call]):
         fields = root.fields(("version", "calls"), is_open=True)
         version = WHOLE_NUMBER.read(fields["version"])
         if version != _VERSION:
-            raise LiteRtError(Status.WRONG_VERSION, f"version {version}, not {_VERSION}", where)
+            raise LiteRtError(
+                Status.WRONG_VERSION,
+                f"the metadata has version {version}, but this reader takes version {_VERSION}",
+                where,
+                "Load the file with the version of litert-npu that compiled the file.",
+            )
         return array(self._call).read(fields["calls"])
 
 

@@ -92,10 +92,11 @@ def _as_map(
     options: Mapping[object, object] | Mapping[str, object], name: str, where: str, depth: int
 ) -> dict[str, FlexValue]:
     values: dict[str, FlexValue] = {}
+    place = f"in {name}" if depth else f"of an {name}"
     for key, value in options.items():
         if not isinstance(key, str) or not key or "\0" in key:
-            raise _error(f"{key!r:.200} is not a valid name of an {name}", where)
-        text = _checked_text(key, f"the name of an {name}", where)
+            raise _error(f"{key!r:.200} is not a valid name {place}", where)
+        text = _checked_text(key, f"the name {place}", where)
         values[text] = _as_flex_value(value, f"{name} '{text}'", where, depth + 1)
     return values
 

@@ -217,7 +217,7 @@ class _Reader:
     def _spend(self, amount: int) -> None:
         self._budget -= amount
         if self._budget < 0:
-            raise self._error("values that overlap")
+            raise self._error("some values overlap")
 
     def _error(self, what: str) -> LiteRtError:
         return LiteRtError(

@@ -28,8 +28,8 @@ def write_kernels(folder: str, texts: Sequence[str]) -> str:
     if len(texts) > _MOST_FILES or sum(map(len, texts)) > _MOST_LETTERS:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"{len(texts)} kernels with {sum(map(len, texts)) >> 20} MiB of source code are too "
-            "much to write",
+            f"cannot write {len(texts)} kernels with {sum(map(len, texts)) >> 20} MiB of source code: "
+            f"the limits are {_MOST_FILES} kernels and {_MOST_LETTERS >> 20} MiB",
             folder,
         )
     make_folder(folder)

@@ -116,7 +116,8 @@ class Manifest:
         """
         try:
             if len(data) > _MAX_SIZE:
-                raise LiteRtError(Status.INVALID_FLATBUFFER, f"it has {len(data)} bytes", where)
+                what = f"it has {len(data)} bytes, but may have at most {_MAX_SIZE}"
+                raise LiteRtError(Status.INVALID_FLATBUFFER, what, where)
             root = JsonNode.parse(data, where, Status.INVALID_FLATBUFFER)
             version = root.fields(("version",), is_open=True)["version"].integer(0, _MOST)
             if version == _VERSION:

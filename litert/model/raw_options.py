@@ -184,8 +184,9 @@ def _check(field: RawField, where: str) -> None:
     if field.element_type not in RAW_TYPES:
         raise _no_type(field.name, field.element_type.name, where)
     if field.offset < 0 or (field.count is not None and field.count < 1):
+        mistake = f"offset {field.offset}" if field.offset < 0 else f"count {field.count}"
         raise _error(
-            f"field '{field.name}' at byte {field.offset}, of {field.count} elements",
+            f"the field '{field.name}' has the invalid {mistake}",
             where,
             "Give each field the offset that it has in the C struct, and give the number of "
             "elements of each array.",

@@ -133,7 +133,7 @@ class SchemaReader:
                 )
             self._blob_bytes += size
             if self._blob_bytes > _SHARING * self.source.size:
-                raise self.damaged("data that overlap")
+                raise self.damaged("some data overlap")
             found = self._blobs[start, size] = Blob.within(self.file or self.view, start, size)
             self.data_end = max(self.data_end, end)
         return found

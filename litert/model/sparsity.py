@@ -112,7 +112,7 @@ def _expand(places: Numbers, level: Table, most: int) -> tuple[Numbers, Numbers,
     begins, ends = segments[places], segments[places + 1]
     if np.any(begins > ends) or np.any(ends > found.size) or np.any(begins < 0):
         raise _mistake(
-            f"the segments must ascend and be from 0 to {found.size}, the number of indices"
+            f"the segments must be in ascending order and between 0 and {found.size}, the number of indices"
         )
     counts = ends - begins
     if counts.sum() > min(most, found.size):

@@ -53,14 +53,17 @@ def read_stamp(model: Model, where: str = "") -> Stamp | None:
     data = bytes(blob.view[: 2 * FIELD_SIZE + 1])
     try:
         if len(data) != 2 * FIELD_SIZE:
-            raise ValueError(f"the stamp has {blob.size} bytes, not {2 * FIELD_SIZE}")
+            raise ValueError(f"it has {blob.size} bytes, not {2 * FIELD_SIZE}")
         fields = data[:FIELD_SIZE], data[FIELD_SIZE:]
         manufacturer, soc_model = (field.split(b"\0", 1)[0].decode() for field in fields)
         if not manufacturer:
-            raise ValueError("the stamp has no manufacturer")
+            raise ValueError("it has no manufacturer")
     except ValueError as error:
         raise LiteRtError(
-            Status.INVALID_FLATBUFFER, str(error), where, "Compile the model again."
+            Status.INVALID_FLATBUFFER,
+            f"the stamp is damaged: {error}",
+            where,
+            "Compile the model again.",
         ) from None
     return Stamp(manufacturer, soc_model)
 

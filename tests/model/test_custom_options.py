@@ -100,7 +100,7 @@ def test_numbers_of_numpy_and_enums_are_written_as_numbers() -> None:
         ({"a\0b": 1}, "'a\\x00b' is not a valid name of an option"),
         ({"": 1}, "'' is not a valid name of an option"),
         ({3: 1}, "3 is not a valid name of an option"),
-        ({"sub": {1: 1}}, "1 is not a valid name of an option 'sub'"),
+        ({"sub": {1: 1}}, "1 is not a valid name in option 'sub'"),
     ],
 )
 def test_what_a_flexbuffer_cannot_hold_is_refused_by_name(
