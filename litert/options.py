@@ -175,8 +175,8 @@ class Options:
         if min(limits[:2]) <= 0 or limits[2] < 0:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                "build_timeout_s and call_timeout_s must exceed 0, and device_memory_bytes must "
-                "be 0 or more",
+                "build_timeout_s ({:g}) and call_timeout_s ({:g}) must exceed 0, and "
+                "device_memory_bytes ({}) must be 0 or more".format(*limits),
                 "Options",
             )
         if 0 < self.device_memory_bytes < LEAST_MEMORY_BYTES:

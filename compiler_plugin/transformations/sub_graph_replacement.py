@@ -243,7 +243,7 @@ def _unknown_id(description: ReplacementDescription, known: Sequence[str]) -> Li
         Status.NOT_FOUND,
         f"no transformation has the replacement_id '{description.replacement_id}'",
         description.where,
-        f"{meant} A description with an 'op' needs no transformation.",
+        f"{meant} Without a transformation, the description needs an 'op'.",
     )
 
 

@@ -139,7 +139,7 @@ def _check_inputs(source: SourceGraph, entry: Signature, path: str) -> None:
             f"the file was not made from the reference: the file's inputs are {texts[0]}, but "
             f"the reference's inputs are {texts[1]}",
             path,
-            "Give the model from which the file was made with --reference.",
+            "With --reference, give the model from which the file was made.",
         )
 
 

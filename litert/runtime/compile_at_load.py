@@ -71,9 +71,7 @@ def compiled_at_load(
         key = make_key(source, options, candidates, environment)
         found = cache.find(key, options)
         if isinstance(found, Kept):
-            _LOG.info(
-                "%s was compiled before, and the result was kept in %s", where, found.file.path
-            )
+            _LOG.info("%s was compiled before: the kept file %s is used", where, found.file.path)
         if found is not None:
             yield found
             return
@@ -128,7 +126,9 @@ class _LoadCompiler:
         nothing = Nothing(told or "no compiler plugin can be used")
         if error is not None:
             self._raise_if_asked(
-                error if len(reasons) == 1 else LiteRtError(error.status, nothing.why)
+                error
+                if len(reasons) == 1
+                else LiteRtError(error.status, f"no vendor compiled the model: {nothing.why}")
             )
         elif self.cache is not None and names:
             self.cache.store_nothing(self.key, nothing)

@@ -212,7 +212,7 @@ class SignatureRunner:
         if given != expected:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{given} of {expected} {kind} buffers",
+                f"the number of {kind} buffers is {given}, not {expected}",
                 signature_text(self.key),
             )
 

@@ -366,7 +366,7 @@ def test_the_reference_vendor_is_told_of_where_it_is_not_asked(
     monkeypatch.setattr(load_candidates, "find_entry_points", lambda group: only)
     assert doubled(load(raw("ADD"), plugins="")) == 1
     assert (
-        "No vendor compiled the model at load: Reference: this vendor takes part only if"
+        "No vendor compiled the model at load: Reference: this vendor is tried only if"
         in caplog.text
     )
     caplog.clear()

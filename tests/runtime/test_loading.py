@@ -316,7 +316,7 @@ def test_a_model_that_was_not_compiled_runs_on_the_cpu_and_says_so(
     with caplog.at_level(logging.WARNING):
         model = load(raw_model(), Options(CPU | NPU))
     assert "not compiled for an NPU" in caplog.text
-    assert "Reference: this vendor takes part only if you give it an asset" in caplog.text
+    assert "Reference: this vendor is tried only if you give it an asset" in caplog.text
     np.testing.assert_array_equal(model.run({"x": X})["y"], 2 * X)
 
 

@@ -286,7 +286,7 @@ def test_an_input_of_fixed_shape_is_not_said_to_have_unknown_dimensions(load: Lo
         LiteRtError, match=r"the shape is \[6\], but the model's input has tensor<4xf32>"
     ) as error:
         model.resize_input_tensor(0, [6])
-    assert "The model's shape is fixed" in error.value.hint and "?" not in error.value.hint
+    assert "the model's fixed shape" in error.value.hint and "?" not in error.value.hint
     with pytest.raises(LiteRtError) as error:
         model.resize_input_tensor(1, [6, 2])
     assert "each unknown dimension (?)" in error.value.hint

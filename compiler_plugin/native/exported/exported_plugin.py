@@ -141,7 +141,11 @@ class ExportedPlugin:
             assets = read_assets(vendor, infos, files)
             check_native_assets(result.native_assets, assets, vendor.vendor)
             for name in result.native_assets:
-                _logger.info("%s: asset '%s' is machine code", vendor.vendor, name)
+                _logger.info(
+                    "%s: asset '%s' contains machine code, which runs only with allow_native_assets",
+                    vendor.vendor,
+                    name,
+                )
             names: list[set[str]] = [set() for _ in result.byte_code]
             for call, partition in zip(result.calls, partitions, strict=True):
                 names[call.byte_code_index].update(op.name for op in partition.ops)
