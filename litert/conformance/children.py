@@ -112,7 +112,8 @@ def run_in_children(
     reports the number of finished checks as progress; `num_checks` is the total number, or 0 if it is unknown.
 
     Raises:
-      LiteRtError: A child process could not be started.
+      LiteRtError: A child process could not be started; TIMEOUT_EXPIRED, if a child process was not ready for its
+        first check within the time limit.
     """
     findings: list[Finding] = []
     fatal: list[str] = []
@@ -141,6 +142,8 @@ def run_in_children(
                 is_done = True
             except LiteRtError as error:
                 is_between = not begun and len(findings) > first  # by an earlier check's thread
+                if not (begun or is_between) and error.status is Status.TIMEOUT_EXPIRED:
+                    raise _late_start(subject, timeout_s) from error
                 if not (begun or is_between) or error.status is Status.UNKNOWN:  # the checks' own
                     raise
                 rule, _, case = (begun or findings.pop().key).partition(" (")
@@ -187,11 +190,21 @@ def check_end(
     except LiteRtError as error:
         if is_doing:
             return Finding(rule, "", Outcome.UNSEEN, "the process ended before its last check")
+        if not last and error.status is Status.TIMEOUT_EXPIRED:
+            raise _late_start(subject, timeout_s) from error
         text = f"at its end, the process {error.what.removeprefix(subject).strip()}"
         if error.status is Status.TIMEOUT_EXPIRED:
             text = f"the process did not end within {_END_S} s after its last call, and was stopped"
         return Finding(rule, "", Outcome.FAILED, text, prints.of(last))
     return Finding(rule, "", Outcome.PASSED)
+
+
+def _late_start(subject: str, timeout_s: float) -> LiteRtError:
+    return LiteRtError(
+        Status.TIMEOUT_EXPIRED,
+        f"the process that checks {subject} was not ready for its first check within {timeout_s:g} s",
+        hint="Increase the time limit (--timeout).",
+    )
 
 
 def _answers(

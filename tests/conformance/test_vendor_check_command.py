@@ -440,6 +440,16 @@ def test_a_plugins_settings_mean_nothing_to_a_dispatch_library_alone(broken_vend
     assert error.value.status is Status.INVALID_TOOL_CONFIG
 
 
+@pytest.mark.parametrize("flags", [[], ["--rule=plugin.ends"]])
+def test_a_time_limit_in_which_no_check_can_begin_is_an_error_that_names_the_flag(
+    flags: list[str],
+) -> None:
+    with pytest.raises(LiteRtError, match="was not ready for its first check within") as error:
+        check("Reference", "--timeout=0.1", *flags)
+    assert error.value.status is Status.TIMEOUT_EXPIRED and "checks the plugin" in error.value.what
+    assert "--timeout" in error.value.hint and not error.value.where
+
+
 def test_a_library_that_does_not_load_is_a_finding(tmp_path: Path, capsys: Capture) -> None:
     for name in ("libLiteRtCompilerPlugin_Torn.so", "libLiteRtDispatch_Torn.so"):
         (tmp_path / name).write_bytes(b"\x7fELF and no more")

@@ -22,7 +22,7 @@ from litert.conformance.checks import (
 )
 from litert.conformance.children import CheckOptions, check_end, run_in_children
 from litert.conformance.expected import add_expected
-from litert.core.errors import LiteRtError
+from litert.core.errors import ChildEndedError, LiteRtError
 from litert.core.input_file import check_input
 from litert.core.progress import counting, told
 from litert.core.status import Status
@@ -246,11 +246,12 @@ def _compile(
                 is_done = True
             except LiteRtError as error:
                 num_failures += 1
+                reason = error.what if isinstance(error, ChildEndedError) else str(error)
                 is_done = not begun or num_failures == _MAX_FAILURES
                 if begun:
-                    entries.append({"source": begun[-1], "why": f"the plugin failed: {error}"})
+                    entries.append({"source": begun[-1], "why": f"the plugin failed: {reason}"})
                 if is_done:
-                    remarks.append(f"The plugin did not compile all models: {error}")
+                    remarks.append(f"The plugin did not compile all models: {reason}")
     for entry in told("compute references", entries):
         if "why" not in entry:
             add_expected(entry, references)
