@@ -58,7 +58,7 @@ _FLAGS = (
         "tolerance",
         0.01,
         "Maximum difference between float results of the vendor and of LiteRT's CPU kernels, as "
-        "a fraction of the magnitudes that an op sums, or of the largest output.",
+        "a fraction of the sum of the absolute values that an op adds up, or of the largest output.",
         least=0,
     ),
     Flag("timeout", 60.0, "Time limit of each check, in seconds.", least=0.1, is_duration=True),

@@ -240,11 +240,12 @@ typedef struct LiteRtCompilerContext {
       LiteRtBuilder builder, LiteRtOp op, bool* adj_x, bool* adj_y,
       bool* asymmetric_quantize_input);
 
-  /* 1096: This slot is the last slot in version 1.1 of the table. */
+  /* 1096: This slot reads block-wise quantization. It is the last slot in version 1.1 of the table. */
   LiteRtStatus (*get_block_wise_quantization)(
       LiteRtTensor tensor, LiteRtQuantizationBlockWise* block_wise_quantization);
 
-  /* 1104: These slots have existed since version 1.3 of the table. */
+  /* 1104: These slots have existed since version 1.3 of the table. The last slot reads an option; the other slots set
+   * options of new ops. */
   LiteRtStatus (*build_shlo_composite_op_option)(
       LiteRtBuilder builder, LiteRtOp op, const char* name, int32_t* decomposition_subgraph_index,
       int32_t* version, const uint8_t* attributes, size_t attributes_size);

@@ -15,8 +15,8 @@ extern "C" {
 typedef struct LiteRtCompilerOptionsT* LiteRtCompilerOptions;
 
 /* Returns the options of the plugin that is being created; `options` may be NULL. The slot `get_opaque_options` of the
- * compiler context does the same and is safer: if LiteRT's runtime is also in the process, the linker may find the
- * runtime's function with the name LiteRtGetOpaqueOptions. */
+ * compiler context does the same and is safer: if LiteRT's runtime is also in the process, a call by name may reach the
+ * runtime's LiteRtGetOpaqueOptions instead of the host's. */
 LiteRtStatus LiteRtGetOpaqueOptions(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
 /* Finds the compiler's options among the opaque options; the status is NotFound if there are none. */
 LiteRtStatus LiteRtFindCompilerOptions(

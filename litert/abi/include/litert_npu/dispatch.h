@@ -171,7 +171,7 @@ typedef struct LiteRtDispatchInterface {
       LiteRtTensorBufferHandle handle);
   /* Detaches a buffer from an input.
    *
-   * [detach.stale] If a handle was never attached, or is no longer attached, detaching it changes nothing; a buffer
+   * [detach.stale] If a handle was never attached, or is no longer attached, detaching it changes nothing: a buffer
    * that is attached under another handle stays attached. */
   LiteRtStatus (*detach_input)(
       LiteRtDispatchInvocationContext invocation_context, int input_index, LiteRtTensorBufferHandle handle);
@@ -183,10 +183,10 @@ typedef struct LiteRtDispatchInterface {
    *
    * [invoke.written] When `invoke` returns Ok, it has written all outputs.
    * [invoke.values] The values of the outputs are as close to the values of LiteRT's CPU kernels as the NPU's
-   * arithmetic allows. The error of a float is at most one hundredth of the sum of the magnitudes that the op adds up;
-   * if this sum is not known, the error is at most one hundredth of the largest output. The flag `--tolerance` of
-   * `litert-npu vendor check` changes this limit. Integers of 8 and 16 bits differ by at most one step for each op. All
-   * other values are equal to LiteRT's values.
+   * arithmetic allows. The error of a float is at most one hundredth of the sum of the absolute values that the op adds
+   * up; if this sum is not known, the error is at most one hundredth of the largest output. The flag `--tolerance` of
+   * `litert-npu vendor check` changes this limit. The error of an 8-bit or 16-bit integer is at most one quantization
+   * step for each op of the call. All other values are equal to LiteRT's values.
    * [values.input_order] The inputs of a call are in the order of its subgraph's inputs; an op of the subgraph may read
    * them in another order.
    * [values.padding] SAME padding is the same as in TensorFlow: if the number of added rows or columns is odd, the
@@ -206,8 +206,8 @@ typedef struct LiteRtDispatchInterface {
    * [invoke.repeatable] `invoke` gives the same outputs for the same inputs, even after other runs.
    * [invoke.missing] If a buffer was never attached, or was detached, `invoke` fails, and the context can be used
    * again.
-   * [invoke.unlocks] Before `invoke` returns, it unlocks each buffer that it has locked, even if it fails. If a buffer
-   * is attached to two inputs, for example, `invoke` does not lock it twice at the same time, because stock LiteRT's
+   * [invoke.unlocks] Before `invoke` returns, it unlocks each buffer that it has locked, even if it fails. `invoke`
+   * does not lock a buffer twice at the same time, even if the buffer is attached to two inputs, because stock LiteRT's
    * runtime refuses a second lock.
    * [invoke.memory] `invoke` does not leak memory: the memory of the process does not grow with the number of runs.
    * [invoke.threads] The host may use different contexts at the same time, from any thread. The host makes only one

@@ -128,11 +128,11 @@ typedef struct LiteRtRuntimeContext {
   /* 392: This slot returns the options of a run. The options belong to the host, and are valid during the run. */
   LiteRtStatus (*external_litert_buffer_context_get_run_options)(
       LiteRtExternalLiteRtBufferContext context, LiteRtOptions* run_options);
-  /* 400: This slot has existed since version 1.1 of the table. */
+  /* 400: This slot returns the kinds of hardware that options allow. It has existed since version 1.1 of the table. */
   LiteRtStatus (*get_options_hardware_accelerators)(
       LiteRtOptions options, LiteRtHwAcceleratorSet* hardware_accelerators);
 
-  /* 408: This slot has existed since version 1.2 of the table. */
+  /* 408: This slot adds a metric to a metrics object. It has existed since version 1.2 of the table. */
   LiteRtStatus (*append_metric)(LiteRtMetrics metrics, const LiteRtMetric* metric);
 } LiteRtRuntimeContext;
 
