@@ -141,8 +141,8 @@ def _define(values: FlagValues, flag: Flag) -> None:
         serializer = absl.ArgumentSerializer[float]()
         absl.DEFINE(_float_parser(flag), name, default, text, serializer=serializer, **own)
     elif isinstance(default, int | None):
-        least = None if flag.least is None else int(flag.least)
-        absl.DEFINE_integer(name, default, text, lower_bound=least, **own)
+        least, most = (None if bound is None else int(bound) for bound in (flag.least, flag.most))
+        absl.DEFINE_integer(name, default, text, lower_bound=least, upper_bound=most, **own)
     elif flag.is_repeated:
         absl.DEFINE_multi_string(name, list(default), text, **own)
         values[name].help = text  # without what absl adds
@@ -160,7 +160,7 @@ def _float_parser(flag: Flag) -> Any:
             return isnan(val) or bool(super().is_outside_bounds(val))
 
     if not flag.is_duration:
-        return Parser(lower_bound=flag.least)
+        return Parser(lower_bound=flag.least, upper_bound=flag.most)
     least = flag.least or 0
     parser = Parser(lower_bound=least, upper_bound=_LONGEST_S)
     parser.syntactic_help = f"a number of seconds from {least:g} to {_LONGEST_S:g}"

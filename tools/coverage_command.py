@@ -59,12 +59,14 @@ _FLAGS = (
         0.0,
         "Minimum percentage of each model's arithmetic operations that must be on the NPU.",
         least=0,
+        most=100,
     ),
     Flag(
         "fail_under_ops",
         0.0,
         "Minimum percentage of each model's ops that must be on the NPU.",
         least=0,
+        most=100,
     ),
     REPORT._replace(
         help="Format of the report: text, json with all ops, or csv with one row for each op.",

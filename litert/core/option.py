@@ -71,6 +71,7 @@ class Flag(NamedTuple):
       help: Help text of the flag.
       choices: Allowed values of a text; empty if any text is allowed.
       least: Smallest allowed value of a number.
+      most: Largest allowed value of a number.
       is_repeated: Whether a sequence of texts is given by repeating the flag; otherwise, commas separate the
         texts.
       is_duration: Whether the flag's number is a time limit in seconds.
@@ -82,6 +83,7 @@ class Flag(NamedTuple):
     help: str
     choices: Sequence[str] = ()
     least: float | None = None
+    most: float | None = None
     is_repeated: bool = False
     is_duration: bool = False
     short_name: str = ""

@@ -135,6 +135,16 @@ def test_less_than_is_asked_for_fails(
     assert ("Failed: models/first.tflite" in capsys.readouterr().out) is bool(status)
 
 
+@pytest.mark.parametrize("flag", ["fail_under", "fail_under_ops"])
+@pytest.mark.parametrize("percentage", ["-1", "100.1"])
+def test_a_limit_that_is_no_percentage_is_refused(
+    folder: Path, litert_npu: LitertNpu, capsys: Capture, flag: str, percentage: str
+) -> None:
+    assert litert_npu("coverage", "models/first.tflite", *FAKE, f"--{flag}={percentage}") == 2
+    said = capsys.readouterr().err
+    assert f"--{flag}" in said and "[0, 100]" in said
+
+
 def test_a_model_of_unknown_arithmetic_fails_where_some_is_asked_for(
     in_folder: Path, litert_npu: LitertNpu, capsys: Capture
 ) -> None:
