@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 
 from compiler_plugin.report import Report
+from litert.core.compiler_options import CompilerOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tracing import SpanKind, measured
@@ -88,6 +89,20 @@ def write_output(
     if target:
         written = write_model(model, target, seal=seal, digest_weights=digest_weights)
         report.output_path, report.output_size = written.path, written.size
+
+
+def check_ir_flags(options: CompilerOptions, report: Report) -> None:
+    """Handles the flags about the IR of partitions if a model has no partitions; a dump flag becomes a warning.
+
+    Raises:
+      LiteRtError: NOT_FOUND, if an edited IR text should replace a function.
+    """
+    why = "because no op went to the NPU"
+    for name, path in options.replace_ir.items():
+        hint = "Without --replace_ir, the report says why each op stays on the CPU."
+        raise LiteRtError(Status.NOT_FOUND, f"no function '{name}' to replace, {why}", path, hint)
+    dumps = {"dump_ir_after": options.dump.ir_after, "dump_kernels": options.dump.kernels}
+    report.warnings += [f"--{flag} wrote no files, {why}" for flag, given in dumps.items() if given]
 
 
 def check_required(report: Report, required: Sequence[str]) -> None:

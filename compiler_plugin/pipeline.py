@@ -23,6 +23,7 @@ from compiler_plugin.asset_files import (
     read_assets,
 )
 from compiler_plugin.checks import (
+    check_ir_flags,
     check_output,
     check_required,
     check_runnable,
@@ -178,6 +179,8 @@ def apply_in_memory(
         set_assets(model, assets)
         check_output(target, companion_paths(infos, assets, options.compiler.asset_root))
         plans = plan_model(model, plugin, options.subgraphs, limit)
+        if not any(plan.partitions for plan in plans):
+            check_ir_flags(options.compiler, report)
         compilation = compile_partitions(plugin, plans, limit, run.prepare)
         plugin.close()
         run.report_transformations()

@@ -13,6 +13,8 @@ from litert.core.compiler_options import CompilerOptions, CustomOpInfo, DumpOpti
 from litert.core.errors import LiteRtError
 from litert.core.option import options_of
 from litert.core.status import Status
+from litert.model.builder import ModelBuilder
+from litert.model.writer import write_model
 from tests.vendor_reference.ir_networks import (
     NETWORKS,
     Network,
@@ -284,6 +286,37 @@ def test_the_flag_is_heard_by_a_plugin_in_a_process_of_its_own(
     (module,) = byte_code(folder / "edited.tflite")
     tasks = read_executable(module).functions[0].tasks
     assert {task.num_shaves for task in tasks if isinstance(task, KernelTask)} == {2}
+
+
+@pytest.fixture
+def all_on_the_cpu(tmp_path: Path) -> Path:
+    """A model of whose ops the NPU takes none."""
+    b = ModelBuilder()
+    b.output(b.op("NEG", [b.input("x", "float32", (4,))], [("y", "float32", (4,))]))
+    write_model(b.build(), tmp_path / "cpu.tflite")
+    return tmp_path / "cpu.tflite"
+
+
+def test_nothing_is_replaced_where_no_op_goes_to_the_npu(all_on_the_cpu: Path) -> None:
+    output = all_on_the_cpu.with_name("out.tflite")
+    options = ApplyOptions(compiler=CompilerOptions(replace_ir={"Partition_0": "no.mlir"}))
+    with pytest.raises(LiteRtError, match="no function 'Partition_0' to replace") as error:
+        apply_plugin(all_on_the_cpu, output, options)
+    assert error.value.status is Status.NOT_FOUND and error.value.where == "no.mlir"
+    assert "no op went to the NPU" in error.value.what and not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("flag", "dump"),
+    [
+        ("--dump_ir_after", DumpOptions("ir", ir_after="all")),
+        ("--dump_kernels", DumpOptions("ir", kernels=True)),
+    ],
+)
+def test_a_dump_of_nothing_is_a_warning(all_on_the_cpu: Path, flag: str, dump: DumpOptions) -> None:
+    options = ApplyOptions(compiler=CompilerOptions(dump=dump))
+    report = apply_plugin(all_on_the_cpu, all_on_the_cpu.with_name("out.tflite"), options)
+    assert f"{flag} wrote no files, because no op went to the NPU" in report.warnings
 
 
 def test_a_vendor_that_takes_no_ir_says_so(edit: Edit) -> None:
