@@ -69,7 +69,11 @@ class Capability(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One measurement of an NPU call's runs: a name and a value, which is a number or a text."""
+    """One measurement of an NPU call's runs: a name and a value, which is a number or a text.
+
+    If the name ends with `, mean_us`, the value is the mean time of a part of the call, such as a task. The text
+    report of `litert-npu benchmark` shows only the parts with the longest times.
+    """
 
     name: str
     value: bool | int | float | str

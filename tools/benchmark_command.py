@@ -30,6 +30,9 @@ from .strangers import tell_inline
 from .trace_file import TRACE, traced
 
 _TRACED_RUNS = 10
+_MOST_PARTS = 10
+_PART_TIME = ", mean_us"
+"""End of the name of a metric that is the mean time of a part of an NPU call, such as a task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +155,24 @@ class BenchmarkReport(PrintedReport):
             yield f"  {name_text(call.name)}, {call.runs_per_run:g} per run: {call.timing}"
             if call.expected:
                 yield f"    expected: {call.expected}"
-            for name, value in call.vendor.items():
-                yield f"    {name}: {f'{value:.6g}' if isinstance(value, float) else value}"
+            yield from _vendor_lines(call.vendor)
+
+
+def _vendor_lines(vendor: Mapping[str, bool | int | float | str]) -> Iterator[str]:
+    """Yields a line for each metric of a vendor's driver, but only for the longest times of parts of the call."""
+    times = {
+        name: value
+        for name, value in vendor.items()
+        if name.endswith(_PART_TIME) and isinstance(value, int | float)
+    }
+    left = set(sorted(times, key=lambda name: -times[name])[_MOST_PARTS:])
+    for name, value in vendor.items():
+        if name not in left:
+            yield f"    {name}: {f'{value:.6g}' if isinstance(value, float) else value}"
+    if left:
+        total_us = sum(times[name] for name in left)
+        parts = count_text(len(left), "more part")
+        yield f"    {parts}, together {total_us:.6g} us: litert-npu profile shows all parts"
 
 
 def benchmark_model(

@@ -55,6 +55,18 @@ def test_a_vendor_s_measurements_are_short_for_people(copying: str) -> None:
     assert text.endswith("    runs: 1234567\n    mean_us: 127.678")
 
 
+def test_of_many_tasks_only_the_longest_have_a_line(copying: str) -> None:
+    """The JSON report has all of them."""
+    report = benchmark_model(copying, OPTIONS)
+    tasks = {f"task {index}, mean_us": float(index) for index in range(14)}
+    call = replace(report.calls[0], vendor={"runs": 3, **tasks, "best_us": 90.0})
+    text = replace(report, calls=[call]).to_text()
+    longest = [f"    task {index}, mean_us: {index}" for index in range(4, 14)]
+    rest = "    4 more parts, together 6 us: litert-npu profile shows all parts"
+    assert text.splitlines()[-13:] == ["    runs: 3", *longest, "    best_us: 90", rest]
+    assert json.loads(replace(report, calls=[call]).to_json())["calls"][0]["vendor"] == call.vendor
+
+
 def test_a_compiled_file_stands_beside_its_original(copying: str, original: str) -> None:
     options = BenchmarkOptions(stock_model=original, warm_up=0, runs=2)
     report = benchmark_model(copying, options)
