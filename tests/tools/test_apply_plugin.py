@@ -296,7 +296,7 @@ def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
         (["--nocheck_kernels=1", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "--nocheck_kernels=1"),
         (["--soc_manufacturer=Nobody", "IN", "OUT"], Status.NOT_FOUND, "no compiler plugin"),
         (["--libs=missing", "IN", "OUT"], Status.NOT_FOUND, "no such folder"),
-        (["--require_npu=B", "--fake_ops=A", "IN", "OUT"], Status.UNSUPPORTED, "B: a custom op"),
+        (["--require_npu=B", "--fake_ops=A", "IN", "OUT"], Status.UNSUPPORTED, "B (a custom op"),
         (["--fake_mode=compile_raises", "IN", "OUT"], Status.COMPILATION, "vendor 'Fake', compile"),
     ],
 )
