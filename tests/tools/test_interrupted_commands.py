@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -116,7 +117,9 @@ def test_tune_says_the_best_so_far_and_writes_nothing(folder: Path) -> None:
         command.type(CTRL_C)
         status, lines = command.end()
     assert status == INTERRUPTED
-    assert ". The best of 2 measured local sizes: " in lines[-1] and lines[-1].count(" us") == 2
+    best = re.search(r"\. The best of (\d+) measured local sizes: ", lines[-1])
+    # On a busy machine, the command measures more sizes before Ctrl-C arrives
+    assert best and int(best[1]) >= 2 and lines[-1].count(" us") == 2
     assert ". Sinh.json was not written. The work was at step 'tune' (" in lines[-1]
     assert sorted(os.listdir(folder)) == before and not os.listdir(folder / "tmp")
 
