@@ -115,8 +115,10 @@ def doubling(size: int = 4, text: str = DOUBLE) -> Executable:
     return executable(text, [task("MyOp", [in_(), out()], [size])], [floats(size)], [floats(size)])
 
 
-def signature(*arguments: tuple[str, str, str], max_group_size: int = 64) -> KernelSignature:
-    """A kernel whose arguments are declared so: space, type, name."""
+def signature(
+    *arguments: tuple[str, str, str] | tuple[str, str, str, bool], max_group_size: int = 64
+) -> KernelSignature:
+    """A kernel with arguments that are declared so: space, type, name, whether the data are `const`."""
     return KernelSignature(tuple(DeclaredArgument(*a) for a in arguments), max_group_size)
 
 

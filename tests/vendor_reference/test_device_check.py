@@ -36,7 +36,7 @@ def test_a_program_that_was_checked_is_not_compiled_for_the_device(
 
     (built,) = build_programs(no_functions(DOUBLE), {"MyOp": DOUBLE.encode()})
     assert built is not None
-    arguments = (("__global", "float*", "x"), ("__global", "float*", "y"))
+    arguments = (("__global", "float*", "x", True), ("__global", "float*", "y"))
     most = built.kernels["MyOp"].max_group_size
     assert built.kernels == {"MyOp": signature(*arguments, max_group_size=most)} and most > 0
 

@@ -73,7 +73,9 @@ def test_a_file_is_the_same_of_each_process(
         for device in devices:
             keep_tuning(device.info, FirmwareTuning(width=8, rows=4, unit_operations=512))
             assert find_tuning(device.info) is not None
-    others = [{}, {"LITERT_NPU_OPENCL": "pocl", "LITERT_NPU_CACHE_DIR": tuned}]
+    last = devices[-1].info
+    driver = f"{last.platform_version}:{last.name}"
+    others = [{}, {"LITERT_NPU_OPENCL": driver, "LITERT_NPU_CACHE_DIR": tuned}]
     for seed, (file, other) in enumerate(zip(files, others, strict=True)):
         environment = {"PYTHONHASHSEED": str(seed), "OMP_NUM_THREADS": str(seed + 1), **other}
         subprocess.run(
