@@ -61,6 +61,7 @@ DISPATCH_LIBRARY_PATH = Flag(
 VERSION = Flag("version", False, "Show the version and exit.")
 
 _FLAG_COLUMN = 30
+_LARGEST_COUNT = 2**31 - 1
 _LONGEST_S = 1e7  # four months; timers do not support much more
 
 
@@ -141,7 +142,8 @@ def _define(values: FlagValues, flag: Flag) -> None:
         serializer = absl.ArgumentSerializer[float]()
         absl.DEFINE(_float_parser(flag), name, default, text, serializer=serializer, **own)
     elif isinstance(default, int | None):
-        least, most = (None if bound is None else int(bound) for bound in (flag.least, flag.most))
+        least = None if flag.least is None else int(flag.least)
+        most = _LARGEST_COUNT if flag.most is None else int(flag.most)
         absl.DEFINE_integer(name, default, text, lower_bound=least, upper_bound=most, **own)
     elif flag.is_repeated:
         absl.DEFINE_multi_string(name, list(default), text, **own)

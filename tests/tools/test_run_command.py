@@ -265,6 +265,7 @@ def test_a_picture_of_what_is_none_leaves_the_old_output(in_folder: Path) -> Non
         ["--accelerator=tpu"],
         ["--accelerator="],
         ["--threads=0"],
+        ["--threads=1000000000000000000000"],
         ["--picture_range=1,0"],
         ["--picture_range=white"],
         ["--dispatch_option=opencl"],
