@@ -70,7 +70,7 @@ class Command(NamedTuple):
             check_op_infos(flags)
             expected = self.usage.partition("\n")[0]
             raise usage_error(
-                f"{count_text(count, 'argument')}, not {self.num_arguments}",
+                f"the command takes {count_text(self.num_arguments, 'argument')}, but got {count}",
                 f"Usage: {' '.join(filter(None, (program, expected)))} [flags]",
             )
         for argument in rest if self.choices else ():

@@ -145,6 +145,8 @@ def _define(values: FlagValues, flag: Flag) -> None:
         least = None if flag.least is None else int(flag.least)
         most = _LARGEST_COUNT if flag.most is None else int(flag.most)
         absl.DEFINE_integer(name, default, text, lower_bound=least, upper_bound=most, **own)
+        if least is not None:
+            values[name].parser.syntactic_help = f"a whole number from {least} to {most}"
     elif flag.is_repeated:
         absl.DEFINE_multi_string(name, list(default), text, **own)
         values[name].help = text  # without what absl adds

@@ -153,7 +153,7 @@ class ReferenceRun:
         op = self._source.subgraph.ops[place]
         function = self._options.functions.get(op.name)
         if function is not None:
-            self.by_others[place] = "its reference function"
+            self.by_others[place] = "a given reference function"
             self._stand_ins[place] = _FunctionRun(op, function)
             return
         if self._options.kernels != XNNPACK and (op.is_custom or _is_for_xnnpack_alone(op)):

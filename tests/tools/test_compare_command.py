@@ -326,7 +326,7 @@ def test_a_reference_that_stock_cannot_run_is_told(compare: Compare, tmp_path: P
     (tmp_path / "mine.py").write_text("def double(inputs, options):\n    return 2 * inputs[0]\n")
     function = f"--reference_function=Mine,{tmp_path / 'mine.py'}:double"
     status, out, _ = compare(tmp_path / "mine.tflite", info, function)
-    assert status == 0 and "Note: its reference function computes the reference of Mine" in out
+    assert status == 0 and "Note: a given reference function computes the reference of Mine" in out
 
 
 def test_an_op_of_the_npu_that_was_not_compared_is_no_yes(compare: Compare, tmp_path: Path) -> None:

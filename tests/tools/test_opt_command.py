@@ -63,7 +63,7 @@ def test_passes_are_listed(litert_npu: LitertNpu, capsys: pytest.CaptureFixture[
         (["missing.mlir"], "missing.mlir"),
         (["."], "INVALID_ARGUMENT"),
         ([], "no file"),
-        (["in.mlir", "again.mlir"], "2 arguments, not 1"),
+        (["in.mlir", "again.mlir"], "takes 1 argument, but got 2"),
     ],
 )
 def test_what_is_wrong_is_said(

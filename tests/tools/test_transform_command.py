@@ -218,7 +218,7 @@ def test_dumps_go_beside_the_output(source: Path, mine: Path, tmp_path: Path) ->
     [
         ([], "no model"),
         (["in"], "no output"),
-        (["in", "out", "more"], "3 arguments, not 2"),
+        (["in", "out", "more"], "takes 2 arguments, but got 3"),
         (["in", "out", "--o=other"], "--o is 'other'"),
         (["in", "out", "--fold_limit=-1"], "fold_limit"),
         (["in", "out", "--nope"], "nope"),

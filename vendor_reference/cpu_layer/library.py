@@ -221,7 +221,7 @@ class CpuLayerLibrary:
             try:
                 found.append(config.read(op))
             except ValueError as error:
-                raise self._lie(f"{call}: number {index}: {error}") from None
+                raise self._lie(f"{call}, configuration {index}: {error}") from None
         return found
 
     def init(

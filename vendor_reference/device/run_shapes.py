@@ -81,7 +81,7 @@ class RunShapes:
         number = self._inputs[index]
         value = self._shapes[number]
         what = f"input {index} '{value.name}' of shape {format_shape(shape)}"
-        _check(value, tuple(shape), what, self._where)
+        _check(value, tuple(shape), what, "")
         is_new = self._values[number] != tuple(shape)
         self._values[number] = tuple(shape)
         return is_new
