@@ -17,6 +17,7 @@ from compiler_plugin.plugin import Grouping
 from compiler_plugin.report import CompositeReport, OpReport, Report
 from compiler_plugin.vendor_plugin import VendorPlugin
 from litert.core.errors import LiteRtError
+from litert.core.index_range import out_of_range
 from litert.core.progress import told
 from litert.core.status import Status
 from litert.core.tracing import SpanKind, measured
@@ -129,9 +130,7 @@ def plan_model(
         if not 0 <= index < num_subgraphs:
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
-                f"there is no subgraph {index}: the model has {num_subgraphs} "
-                f"subgraph{'s' * (num_subgraphs > 1)}",
-                hint="Give an index below this number; the first subgraph has index 0.",
+                out_of_range("subgraph", index, num_subgraphs),
             )
     edges = read_control_dependencies(model)
     decompositions = find_decompositions(model)

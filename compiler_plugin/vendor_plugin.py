@@ -31,6 +31,7 @@ from compiler_plugin.snapshot import Snapshot
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import VENDOR_REPAIRS, ChildEndedError, LiteRtError
+from litert.core.index_range import index_range
 from litert.core.status import Status
 from litert.core.tracing import SpanKind, span
 from litert.core.version import COMPILER_PLUGIN_API_VERSION
@@ -332,9 +333,8 @@ class VendorPlugin:
         if not _is_index(number) or number >= num_modules:
             raise self._nonsense(
                 "compile",
-                f"NPU call '{call.name}' has byte code index {number!r}, but there are "
-                f"{num_modules} "
-                "byte code modules",
+                f"NPU call '{call.name}' has byte code index {number!r}, but "
+                f"{index_range('byte code module', num_modules)}",
             )
         if mistake := find_plan_mistake(call.memory):
             raise self._nonsense(

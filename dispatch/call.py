@@ -21,6 +21,7 @@ from dispatch.tensor_buffer import BufferType, TensorBuffer, TensorBufferRequire
 from dispatch.vendor import clean_up
 from dispatch.worker import Worker
 from litert.core.errors import LiteRtError
+from litert.core.index_range import out_of_range
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.host.named_frames import name_frames
@@ -327,7 +328,7 @@ class Call:
         if not 0 <= index < len(ports):
             raise LiteRtError(
                 Status.INDEX_OOB,
-                f"there is no {kind} {index}: the NPU call has {len(ports)} {kind}s",
+                out_of_range(kind, index, len(ports)),
                 f"function '{self.function_name}'",
             )
         port = ports[index]

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from dispatch.event import Event, JoinedEvent, wait_for_all
 from dispatch.worker import Worker
 from litert.core.errors import LiteRtError
+from litert.core.index_range import out_of_range
 from litert.core.interrupts import interrupts_as_they_came
 from litert.core.status import Status
 from litert.cpu_kernel_mode import CpuKernelMode
@@ -538,7 +539,7 @@ def _item(items: Sequence[_Item], index: int, kind: str) -> _Item:
     if not 0 <= operator.index(index) < len(items):
         raise LiteRtError(
             Status.INDEX_OOB,
-            f"{kind} index {index} is out of range: it must be at least 0 and below {len(items)}",
+            out_of_range(kind, index, len(items)),
         )
     return items[index]
 

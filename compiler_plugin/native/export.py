@@ -31,6 +31,7 @@ from litert.abi.handles import Handles
 from litert.abi.headers import read_prototypes
 from litert.abi.tables import make_callback
 from litert.core.errors import LiteRtError
+from litert.core.index_range import out_of_range
 from litert.core.status import Status
 from litert.core.version import ApiVersion
 
@@ -286,9 +287,7 @@ def _check(*pointers: Any, needed: str = "point to memory for the result") -> No
 
 def _at(items: Sequence[Any], index: int, what: str) -> Any:
     if index >= len(items):
-        raise LiteRtError(
-            Status.INDEX_OOB, f"there is no {what} {index}: the number of {what}s is {len(items)}"
-        )
+        raise LiteRtError(Status.INDEX_OOB, out_of_range(what, index, len(items)))
     return items[index]
 
 

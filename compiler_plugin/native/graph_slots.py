@@ -15,6 +15,7 @@ from compiler_plugin.native.graph_handles import GraphHandles, present_inputs
 from litert.abi.definitions import ffi
 from litert.abi.tensor_types import new_type
 from litert.core.errors import LiteRtError
+from litert.core.index_range import out_of_range
 from litert.core.quantization import QuantizationKind
 from litert.core.status import Status
 from litert.model.blob import Blob
@@ -192,9 +193,7 @@ def _item_slot(
 def item(values: Sequence[Any], index: int, what: str) -> Any:
     """Returns the element at an index that a plugin passes; raises INDEX_OOB if the index is too large."""
     if index >= len(values):
-        raise LiteRtError(
-            Status.INDEX_OOB, f"there is no {what} {index}: the number of {what}s is {len(values)}"
-        )
+        raise LiteRtError(Status.INDEX_OOB, out_of_range(what, index, len(values)))
     return values[index]
 
 

@@ -9,6 +9,7 @@ from litert.abi.definitions import ffi
 from litert.abi.handles import Handles
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
+from litert.core.index_range import out_of_range
 from litert.core.status import Status
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class OptionsTable:
         if index >= len(infos):
             raise LiteRtError(
                 Status.INDEX_OOB,
-                f"there is no custom op info {index}: the number of custom op infos is {len(infos)}",
+                out_of_range("custom op info", index, len(infos)),
             )
         op_name[0], asset_path[0] = infos[index]
 

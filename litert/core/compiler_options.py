@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from litert.core.errors import LiteRtError
+from litert.core.index_range import out_of_range
 from litert.core.option import Flag, Goes, Section, option
 from litert.core.status import Status
 
@@ -367,7 +368,7 @@ class CompilerOptions:
             count = len(self.custom_op_infos)
             raise LiteRtError(
                 Status.INDEX_OOB,
-                f"there is no custom op info {index}: the number of custom op infos is {count}",
+                out_of_range("custom op info", index, count),
             )
         info = self.custom_op_infos[index]
         return info.op_name, info.asset_path

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from litert.core.errors import LiteRtError
+from litert.core.index_range import index_range
 from litert.core.kernel_dims import kernel_dims
 from litert.core.sizes import ARITHMETIC, Size
 from litert.core.status import Status
@@ -116,10 +117,12 @@ class Formula:
 
     def _size(self, size: TensorSize, inputs: Shapes, outputs: Shapes) -> Size:
         shapes = outputs if size.is_output else inputs
-        shape = shapes[size.tensor] if size.tensor < len(shapes) else None
+        kind = "output" if size.is_output else "input"
+        if size.tensor >= len(shapes):
+            raise _error(self.text, f"uses {size}, but {index_range(kind, len(shapes))}")
+        shape = shapes[size.tensor]
         if shape is None:
-            kind = "outputs" if size.is_output else "inputs"
-            raise _error(self.text, f"uses {size}, but the number of {kind} is {len(shapes)}")
+            raise _error(self.text, f"uses {size}, but the op omits this {kind}")
         sizes = kernel_dims(shape) if size.is_bfyx else shape
         if size.dimension >= len(sizes):
             shown = ", ".join(str(n) if isinstance(n, int) else "?" for n in sizes)

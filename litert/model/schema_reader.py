@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from litert.core.errors import LiteRtError
+from litert.core.index_range import index_range
 from litert.model import schema
 from litert.model.blob import Blob, MappedFile
 from litert.model.flatbuffer import MAX_SLOTS, OUTSIDE, Budget, FlatbufferBytes, i32, u32, u64
@@ -118,7 +119,7 @@ class SchemaReader:
     def pick(self, items: Sequence[_Item], index: int, what: str) -> _Item:
         """Returns the item at an index that comes from the file; `what` is the kind of item for error messages."""
         if index >= len(items):
-            raise self.damaged(f"{what} {index} is used, but there are only {len(items)}")
+            raise self.damaged(f"{what} {index} is used, but {index_range(what, len(items))}")
         return items[index]
 
     def blob(self, start: int, size: int) -> Blob:

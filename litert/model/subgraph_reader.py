@@ -10,6 +10,7 @@ import struct
 from collections.abc import Sequence
 
 from litert.core.element_type import ElementType
+from litert.core.index_range import index_range
 from litert.core.quantization import ConstantTensor
 from litert.model import schema
 from litert.model.flatbuffer import OUTSIDE, i8, i32, u32, u64
@@ -99,7 +100,7 @@ class SubgraphReader:
                         if number >= len(buffers):
                             reader.place = f"tensor {index} of {where}"
                             raise reader.damaged(
-                                f"buffer {number} is used, but there are only {len(buffers)}"
+                                f"buffer {number} is used, but {index_range('buffer', len(buffers))}"
                             )
                         buffer = buffers[number]
                 number = i8(view, table + type_at)[0] if type_at else 0
@@ -199,7 +200,8 @@ class SubgraphReader:
         except IndexError:
             reader.place = f"op {index} of {where}"
             raise reader.damaged(
-                f"an index is out of range: there are {len(codes)} operator codes and {count} tensors"
+                f"an index is out of range: {index_range('operator code', len(codes))}, and "
+                f"{index_range('tensor', count)}"
             ) from None
         except struct.error:
             reader.place = f"op {index} of {where}"
@@ -244,7 +246,7 @@ def tensor_at(reader: SchemaReader, subgraph: Subgraph, index: int, what: str) -
     """Returns the tensor at an index that comes from the file; `what` is the tensor's role for error messages."""
     if not 0 <= index < len(subgraph.tensors):
         raise reader.damaged(
-            f"tensor {index} is used as {what}, but the number of tensors is {len(subgraph.tensors)}"
+            f"tensor {index} is used as {what}, but {index_range('tensor', len(subgraph.tensors))}"
         )
     return subgraph.tensors[index]
 

@@ -16,6 +16,7 @@ from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
 from dispatch.vendor import clean_up
 from litert.core.element_type import ElementType
 from litert.core.errors import VENDOR_REPAIRS, LiteRtError
+from litert.core.index_range import index_range
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.core.tracing import RECORDINGS, SpanKind, is_recording, span
@@ -273,8 +274,8 @@ class NpuKernel:
         for index in (i for pair in shape_outputs.items() for i in pair):
             if not 0 <= index < num_outputs:
                 raise self._damaged(
-                    f"output {index} should contain a shape, but the call has only {num_outputs} "
-                    "outputs"
+                    f"output {index} should contain a shape, but "
+                    f"{index_range('output', num_outputs)}"
                 )
 
     def _check_shape_outputs(self) -> None:

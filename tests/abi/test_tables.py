@@ -74,7 +74,9 @@ def test_null_for_an_answer_s_place_is_a_wrong_argument(caplog: pytest.LogCaptur
     ("raised", "status"),
     [
         (
-            LiteRtError(Status.INDEX_OOB, "there is no op 7: the number of ops is 3"),
+            LiteRtError(
+                Status.INDEX_OOB, "op index 7 is out of range: the 3 ops have the indices 0 to 2"
+            ),
             Status.INDEX_OOB,
         ),
         (ValueError("no"), Status.RUNTIME_FAILURE),

@@ -25,7 +25,8 @@ def test_an_index_past_the_custom_op_infos_is_refused(index: int) -> None:
     with pytest.raises(LiteRtError) as error:
         OPTIONS.get_custom_op_info(index)
     assert error.value.status is Status.INDEX_OOB
-    assert f"no custom op info {index}: the number of custom op infos is 2" in str(error.value)
+    expected = f"info index {index} is out of range: the 2 custom op infos have the indices 0 and 1"
+    assert expected in str(error.value)
 
 
 def test_a_text_is_no_list_of_texts() -> None:

@@ -225,7 +225,7 @@ def test_an_index_out_of_range_is_named(index: int) -> None:
     with open_session(StrictDispatch()) as session:
         call = open_call(session)
         with pytest.raises(
-            LiteRtError, match=f"there is no output {index}: the NPU call has 1 outputs"
+            LiteRtError, match=f"output index {index} is out of range: the only output has index 0"
         ):
             call.bind_output(index, TensorBuffer.allocate(FLOATS))
 

@@ -220,7 +220,7 @@ def set_tensor(field: str, value: int) -> Callable[[Any], None]:
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (set_subgraph("inputs", 3), "tensor 3 is used as input, but the number of tensors is 3"),
+        (set_subgraph("inputs", 3), "tensor 3 is used as input, but the 3 tensors have the indices 0 to 2"),
         (set_subgraph("outputs", 0, -1), "tensor -1 is used as output"),
         (set_op("inputs", [0, 3]), "an index is out of range"),
         (set_op("inputs", [-2, 0]), "an index is out of range"),
@@ -228,7 +228,7 @@ def set_tensor(field: str, value: int) -> Callable[[Any], None]:
         (set_op("outputs", [-1]), "an index is out of range"),
         (set_op("intermediates", [3]), "an index is out of range"),
         (set_op("opcodeIndex", 1), "an index is out of range"),
-        (set_tensor("buffer", 2), "buffer 2 is used, but there are only 2"),
+        (set_tensor("buffer", 2), "buffer 2 is used, but the 2 buffers have the indices 0 and 1"),
         (set_tensor("type", 99), "element type 99"),
     ],
     ids=[
@@ -433,8 +433,11 @@ def test_metadata_may_lie_behind_the_flatbuffer() -> None:
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        (metadata([], None), "buffer 0 is used, but there are only 0"),
-        (metadata([(1, "I", 3)], one_buffer()), "buffer 3 is used, but there are only 1"),
+        (metadata([], None), "buffer 0 is used, but there are no buffers"),
+        (
+            metadata([(1, "I", 3)], one_buffer()),
+            "buffer 3 is used, but the only buffer has index 0",
+        ),
         (metadata([], one_buffer((1, "Q", 4), (2, "Q", 1 << 40))), "data at 4 to"),
         (metadata([], one_buffer())[:8], "outside the file"),
         (b"\xff\xff\xff\x7fTFL3", "outside the file"),

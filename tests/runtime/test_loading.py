@@ -143,7 +143,7 @@ BAD: dict[str, tuple[Callable[[], bytes], Status, str]] = {
     "no shape output": (
         no_shape_output,
         Status.INVALID_FLATBUFFER,
-        "output 1 should contain a shape, but the call has only 1 outputs",
+        "output 1 should contain a shape, but the only output has index 0",
     ),
     "no model": (lambda: b"no model", Status.INVALID_FLATBUFFER, "not a TFLite model"),
     "nothing": (lambda: b"", Status.INVALID_FLATBUFFER, "empty"),

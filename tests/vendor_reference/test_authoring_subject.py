@@ -55,7 +55,11 @@ def test_an_op_is_named_by_the_description_of_its_layer() -> None:
     [
         ("x.cl", "", "no op 'x' in the model"),
         ("A.cl", "C", "no op 'C' in the model"),
-        ("A.cl", "4", "no op 4: the model's main subgraph has 4"),
+        (
+            "A.cl",
+            "4",
+            "op index 4 is out of range: the 4 ops have the indices 0 to 3 (the model's main subgraph)",
+        ),
     ],
 )
 def test_an_op_that_is_not_there_is_refused_with_those_that_are(
@@ -86,7 +90,10 @@ def test_an_op_of_another_subgraph_is_chosen_by_its_place() -> None:
     assert choose_op_name(choice, "x.cl", two) == "A"
     (only,) = find_subjects(choice, "A", two)
     assert only.title == "op 1 of subgraph 1 of m" and only.op.custom_options
-    for place, said in (("1:2", "no op 2: subgraph 1 has 2"), ("2:0", "no subgraph 2: .* has 2")):
+    for place, said in (
+        ("1:2", r"op index 2 is out of range: the 2 ops .* \(subgraph 1\)"),
+        ("2:0", "subgraph index 2 is out of range: the 2 subgraphs"),
+    ):
         with pytest.raises(LiteRtError, match=said):
             choose_op_name(OpChoice("m", place), "x.cl", two)
 

@@ -192,7 +192,7 @@ def _overflow(task: Any) -> None:
         (put("inputs", 0, "strides", [1]), "1 elements, expected 5 to 5"),
         (put("inputs", 0, "strides", 4, 1 << 62), "bytes, but has 512"),
         (put("inputs", 0, "argument", {"kind": "scalar", "scalar": "00"}), "cannot be an argument of kind scalar"),
-        (put("inputs", 2, "argument", "index", 2), "there is no input 2"),
+        (put("inputs", 2, "argument", "index", 2), "input index 2 is out of range"),
         (put("outputs", 0, "argument", {"kind": "input"}), "a CPU layer's output cannot be input 0"),
         (put("outputs", 0, None), "null is not an object"),
         (put("inputs", 2, None), "null is not an object"),
@@ -214,7 +214,7 @@ def test_a_task_that_nobody_wrote_is_refused(change: Callable[[Any], None], says
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (put("tasks", 0, "inputs", 0, "shape", 2), "there is no shape 2"),
+        (put("tasks", 0, "inputs", 0, "shape", 2), "shape index 2 is out of range"),
         (put("tasks", 0, "inputs", 0, "shape", -1), "-1 is not from 0"),
         (put("tasks", 0, "inputs", 0, "shape", 1), "which comes after it"),
         (

@@ -83,7 +83,7 @@ X, T, Y = SHAPES
 @pytest.mark.parametrize(
     ("executable", "what"),
     [
-        (made([replace(X, index=1), T, Y]), "there is no input 1"),
+        (made([replace(X, index=1), T, Y]), "input index 1 is out of range"),
         (made([replace(X, bound=(9, 3)), T, Y]), "its bound (9, 3)"),
         (made([replace(X, pattern=(-1, 4)), T, Y]), "8x3 is not a valid bound for shape ?x4"),
         (made([replace(X, pattern=(-1,)), T, Y]), "is not a valid bound for"),
@@ -105,10 +105,13 @@ X, T, Y = SHAPES
         ),
         (made(first=[WRITTEN]), "task 0 needs shape 2, which is not known when the task starts"),
         (made(first=[Dimension(0, 2)]), "the dimension s0[2] is not known"),
-        (made(arguments=[shape(3)]), "there is no shape 3"),
+        (made(arguments=[shape(3)]), "shape index 3 is out of range"),
         (made(dynamic_outputs=[DynamicOutput(0, 1, 0)]), "its bound (8, 3)"),
         (made(dynamic_outputs=[DynamicOutput(0, 0, 2)]), "the shape has type tensor<48xf32>"),
-        (made(dynamic_outputs=[DynamicOutput(0, 2, 2)]), "there are only 3 shapes and 2 outputs"),
+        (
+            made(dynamic_outputs=[DynamicOutput(0, 2, 2)]),
+            "the 3 shapes have the indices 0 to 2, and the 2 outputs have",
+        ),
         (made(program=Program(HOLE, ())), "0 sizes for the 1 holes"),
         (made(program=Program("", (), holes=(BATCH,))), "1 sizes for the 0 holes"),
         (made(program=Program(HOLE, (), holes=(Dimension(7, 0),))), "the dimension s7[0]"),

@@ -76,9 +76,9 @@ CASES = {
     "a local size that does not divide": (
         'local="1,1', 'local="2,1', "local size [2, 1, 1] does not divide global size [3, 2, 4]"),
     "sizes of an input that the op has not": (
-        "<WorkSizes", '<WorkSizes dim="input,5"', "input 5 does not exist: the op has 2 inputs"),
+        "<WorkSizes", '<WorkSizes dim="input,5"', "input 5 does not exist: the 2 inputs have"),
     "internal memory of an input that the op has not": (
-        'size="16"', 'size="INPUT7_DIMS[0]"', "uses INPUT7_DIMS[0], but the number of inputs is 2"),
+        'size="16"', 'size="INPUT7_DIMS[0]"', "uses INPUT7_DIMS[0], but the 2 inputs have the indices 0 and 1"),
     "internal memory below zero": (
         'size="16"', 'size="1-16"', "formula '1-16' is -15, but must be at least 0"),
     "internal memory of no element": (

@@ -158,11 +158,11 @@ WRONG: dict[str, tuple[dict[str, FlexValue], str]] = {
     ),
     "too few elements": (
         {"biases": [1.0]},
-        "argument 6: option 'biases' has no element 1, since it has 1",
+        "argument 6: option 'biases': element index 1 is out of range: the only element",
     ),
     "a single number": (
         {"biases": 1.0},
-        "argument 6: option 'biases' has no element 1, since it has 1",
+        "argument 6: option 'biases': element index 1 is out of range: the only element",
     ),
     "a text": ({"biases": ["a", "b"]}, "argument 6: the text 'b', but float32 is expected"),
 }

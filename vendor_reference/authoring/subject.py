@@ -15,6 +15,7 @@ from math import inf
 from compiler_plugin.outline import extract, make_partition
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
+from litert.core.index_range import out_of_range
 from litert.core.input_file import read_input
 from litert.core.quantization import Quantization
 from litert.core.status import Status
@@ -272,12 +273,12 @@ def _op_at(model: Model, subgraph: int, index: int, path: str) -> Op:
     hint = "Run litert-npu inspect MODEL --dump to list the subgraphs and ops."
     count = len(model.subgraphs)
     if subgraph >= count:
-        what = f"there is no subgraph {subgraph}: the model has {count} subgraphs, counted from 0"
+        what = out_of_range("subgraph", subgraph, count)
         raise LiteRtError(Status.NOT_FOUND, what, path, hint)
     ops = model.subgraphs[subgraph].ops
     if index >= len(ops):
         where = f"subgraph {subgraph}" if subgraph else "the model's main subgraph"
-        what = f"there is no op {index}: {where} has {len(ops)} ops, counted from 0"
+        what = f"{out_of_range('op', index, len(ops))} ({where})"
         raise LiteRtError(Status.NOT_FOUND, what, path, hint)
     return ops[index]
 

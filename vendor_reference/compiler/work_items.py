@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from litert.core.errors import LiteRtError
 from litert.core.formula import Formula
+from litert.core.index_range import index_range
 from litert.core.kernel_dims import kernel_dims
 from litert.core.sizes import Shapes, Size, find_largest, multiply
 from litert.core.status import Status
@@ -118,8 +119,10 @@ def _dims(spec: KernelSpec, shapes: OpShapes) -> Sequence[Size]:
     tensors = shapes.outputs if of.is_output else shapes.inputs
     shape = tensors[of.index] if of.index < len(tensors) else None
     if shape is None:
-        kind = "outputs" if of.is_output else "inputs"
-        what = f"{of} does not exist: the op has {len(tensors)} {kind}"
+        kind = "output" if of.is_output else "input"
+        omits = of.index < len(tensors)
+        why = f"the op omits this {kind}" if omits else index_range(kind, len(tensors))
+        what = f"{of} does not exist: {why}"
         raise LiteRtError(Status.INVALID_ARGUMENT, what)
     if spec.counts_from_end:
         return _dims_from_end(shape, len(shapes.outputs[0]))

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.formula import Formula
+from litert.core.index_range import out_of_range
 from litert.core.status import Status
 from litert.core.suggestion import did_you_mean
 from litert.model.builtin_options import read_builtin_options
@@ -144,8 +145,8 @@ class OpValues:
         assert source.element is not None
         elements = (value,) if isinstance(value, (bool, int, float, str)) else value
         if source.element >= len(elements):
-            what = f"option '{source.key}' has no element {source.element}, since it has {len(elements)}"
-            raise self._error(what)
+            what = out_of_range("element", source.element, len(elements))
+            raise self._error(f"option '{source.key}': {what}")
         return elements[source.element]
 
     def _size(self, source: SizeFormula) -> Value:

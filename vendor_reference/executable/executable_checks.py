@@ -12,6 +12,7 @@ from math import prod
 from litert.core.checked_json import JsonNode
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
+from litert.core.index_range import index_range, out_of_range
 from litert.core.sizes import MOST, Dimension, Size, shapes_in
 from litert.core.tensor_type import RankedTensorType
 from vendor_reference.executable.cpu_op import CpuOperand, TensorConfig, check_channels
@@ -241,9 +242,7 @@ class _FunctionChecks:
                 node.at("index").integer(0, len(function.tasks) - 1)
             elif shape.kind is ShapeKind.INPUT:
                 if shape.index >= len(function.inputs):
-                    raise node.error(
-                        f"there is no input {shape.index}, only {len(function.inputs)} inputs"
-                    )
+                    raise node.error(out_of_range("input", shape.index, len(function.inputs)))
                 given = function.inputs[shape.index]
                 inputs = [s.index for s in function.shapes[:index] if s.kind is ShapeKind.INPUT]
                 if shape.index in inputs:
@@ -261,8 +260,8 @@ class _FunctionChecks:
             output, holder, index = dynamic.output, dynamic.shape_output, dynamic.shape
             if max(output, holder) >= len(outputs) or index >= len(shapes):
                 raise node.error(
-                    f"output {output} has shape {index}, to be written to output {holder}, but there are only "
-                    f"{len(shapes)} shapes and {len(outputs)} outputs"
+                    f"output {output} has shape {index}, to be written to output {holder}, but "
+                    f"{index_range('shape', len(shapes))}, and {index_range('output', len(outputs))}"
                 )
             bound = shapes[index].bound
             if outputs[output].shape != bound:
@@ -294,9 +293,8 @@ class _FunctionChecks:
                     self._check_dimension(dimension, len(shapes))
                 for argument in task.arguments:
                     if argument.kind is ArgumentKind.SHAPE and argument.index >= len(shapes):
-                        raise self._node.error(
-                            f"there is no shape {argument.index}, only {len(shapes)} shapes"
-                        )
+                        what = out_of_range("shape", argument.index, len(shapes))
+                        raise self._node.error(what)
             if isinstance(task, KernelTask):
                 self._check_items(self._node.at("tasks", index, "global_size"), task)
             for needed in find_needed(index, task, holes, shapes):
@@ -332,7 +330,7 @@ class _FunctionChecks:
     def _argument_mistake(self, argument: Argument) -> str:
         kind, offset, size = argument.kind, argument.offset, argument.size_bytes
         if argument.index >= self._counts.get(kind, MOST):
-            return f"there is no {kind.value} {argument.index}, only {self._counts[kind]}"
+            return out_of_range(kind.value, argument.index, self._counts[kind])
         if kind in self._arenas and (offset % ALIGNMENT or offset + size > self._arenas[kind]):
             return (
                 f"{size} bytes at offset {offset} do not fit into the {self._arenas[kind]} bytes of "
@@ -460,7 +458,7 @@ class _FunctionChecks:
             if place is None or operand is None or place.shape is None:
                 continue
             if place.shape >= len(shapes):
-                raise node.error(f"there is no shape {place.shape}, only {len(shapes)} shapes")
+                raise node.error(out_of_range("shape", place.shape, len(shapes)))
             shape = shapes[place.shape]
             if shape.bound != operand.tensor_type.shape:
                 raise node.error(

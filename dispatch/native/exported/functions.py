@@ -32,6 +32,7 @@ from litert.abi.status_codes import check
 from litert.abi.tensor_types import from_c, new_type
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
+from litert.core.index_range import out_of_range
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.core.version import ApiVersion
@@ -260,7 +261,7 @@ class Functions:
         if not 0 <= index < len(metrics.values):
             raise LiteRtError(
                 Status.INDEX_OOB,
-                f"there is no metric {index}: the number of metrics is {len(metrics.values)}",
+                out_of_range("metric", index, len(metrics.values)),
             )
         _write_metric(metrics.values[index], out, metrics.texts)
 

@@ -11,6 +11,7 @@ from dispatch.native.exported.host import Host
 from dispatch.native.exported.model_assets import ModelAssets
 from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
 from litert.core.errors import LiteRtError
+from litert.core.index_range import out_of_range
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 
@@ -92,7 +93,7 @@ class ExportedCall:
         if not 0 <= index < len(ports):
             raise LiteRtError(
                 Status.INDEX_OOB,
-                f"there is no {kind} {index}: the number of {kind}s is {len(ports)}",
+                out_of_range(kind, index, len(ports)),
                 f"function '{self.function_name}'",
             )
         return ports[index]

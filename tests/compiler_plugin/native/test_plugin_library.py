@@ -69,7 +69,7 @@ def apply(scribe: Path, tmp_path: Path) -> Apply:
         (
             "NO_SUCH_MODULE",
             Status.INVALID_ARGUMENT,
-            "byte code index 9, but there are 1 byte code modules",
+            "byte code index 9, but the only byte code module has index 0",
         ),
         ("KEEP_HANDLE", Status.INVALID_ARGUMENT, "LiteRtCompilerPluginCompile failed"),
     ],

@@ -1,0 +1,19 @@
+"""Describes the valid indices in error messages, such as `the 2 calls have the indices 0 and 1`."""
+
+
+def index_range(kind: str, count: int) -> str:
+    """Returns a clause about the indices of `count` items; `kind` is the name of an item in singular."""
+    if count == 0:
+        return f"there are no {kind}s"
+    if count == 1:
+        return f"the only {kind} has index 0"
+    last = "0 and 1" if count == 2 else f"0 to {count - 1}"
+    return f"the {count} {kind}s have the indices {last}"
+
+
+def out_of_range(kind: str, index: int, count: int) -> str:
+    """Returns a clause about an index that none of `count` items has.
+
+    An example is `call index 2 is out of range: the 2 calls have the indices 0 and 1`.
+    """
+    return f"{kind} index {index} is out of range: {index_range(kind, count)}"
