@@ -116,7 +116,7 @@ def check_required(report: Report, required: Sequence[str]) -> None:
     composites = {composite.name for composite in report.composites}
     for name in required:
         if name != ALL and name not in names:
-            kind = ", only a composite with this name" if name in composites else ""
+            kind = "; a composite of the model has this name" if name in composites else ""
             raise LiteRtError(
                 Status.NOT_FOUND,
                 f"--require_npu names op '{name}', but the model has no such op{kind}",

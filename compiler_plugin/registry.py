@@ -38,7 +38,7 @@ _POINT_LOADER = "compiler_plugin.registry:load_plugin_point"
 _CONSTANT = "PLUGIN"
 _PYTHON = "LiteRtCompilerPlugin*.py"
 _LIBRARY = ".so"
-_TWICE = "Give the exact spelling of the vendor's name."
+_TWICE = "Give the exact spelling of one vendor's name."
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +149,11 @@ def load_plugin(
     found = [point.name for point in installed]
     found += [plugin.factory.soc_manufacturer for plugin in registry.plugins]
     wheels = ", ".join(stock_vendor_folders("compiler"))
-    wheels = f"; in the wheel of stock LiteRT: {wheels}" if wheels else ""
-    reasons = "".join(f"; not used: {e.where}: {e.what}" for e in registry.broken.values())
+    wheels = f"; also in the wheel of stock LiteRT: {wheels}" if wheels else ""
+    reasons = "".join(f"; cannot be used: {e.where}: {e.what}" for e in registry.broken.values())
     raise LiteRtError(
         Status.NOT_FOUND,
-        f"there is no compiler plugin for '{vendor}'; found: "
+        f"there is no usable compiler plugin for '{vendor}'; usable: "
         f"{', '.join(found) or 'none'}{wheels}{reasons}",
         hint=did_you_mean(
             vendor,
@@ -216,7 +216,7 @@ def check_factory(factory: object, origin: str) -> RegisteredPlugin:
             Status.DYNAMIC_LOADING,
             f"{_CONSTANT} is {kind}, not an instance of a CompilerPluginFactory",
             origin,
-            f"Write {_CONSTANT} = MyFactory().",
+            f"Write {_CONSTANT} = {factory.__name__ if isinstance(factory, type) else 'MyFactory'}().",
         )
 
     def read(attribute: str, is_right: Callable[[Any], bool], allowed: str) -> Any:
@@ -226,11 +226,15 @@ def check_factory(factory: object, origin: str) -> RegisteredPlugin:
             what = f"raises {type(error).__name__}: {error}"
             raise _unusable(f"the plugin's {attribute} {what}", origin) from error
         if not is_right(value):
-            raise _unusable(f"the plugin's {attribute} is {value!r:.100}, not {allowed}", origin)
+            raise _unusable(
+                f"the plugin's {attribute} is {value!r:.100}, but must be {allowed}", origin
+            )
         return value
 
-    name = read("soc_manufacturer", _is_name, "a name without zero bytes")
-    read("soc_models", _are_names, "a sequence of at least one name")
+    name = read(
+        "soc_manufacturer", _is_name, "a name: a text that is not empty and has no zero bytes"
+    )
+    read("soc_models", _are_names, "a sequence of one or more names")
     hardware = read("supported_hardware", lambda it: isinstance(it, int), "Hardware.NPU")
     if not hardware & Hardware.NPU:
         found = "|".join(kind.name or "" for kind in Hardware if kind & hardware) or "NONE"

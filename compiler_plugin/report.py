@@ -341,7 +341,8 @@ def _asset_warnings(report: Report, assets: Sequence[Asset]) -> Iterator[str]:
             reasons = "; ".join(dict.fromkeys(op.reason for op in left))
             stay = "stays" if len(left) == 1 else "stay"
             its = "its" if len(left) == 1 else "their"
-            yield f"{len(left)} {asset.op_name} {stay} on the CPU, despite {its} asset: {reasons}"
+            ops = f"{len(left)} op{'s' * (len(left) != 1)} ({asset.op_name})"
+            yield f"{ops} {stay} on the CPU, despite {its} asset: {reasons}"
 
 
 def _names(ops: Sequence[OpReport]) -> str:

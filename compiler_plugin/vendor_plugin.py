@@ -31,7 +31,7 @@ from compiler_plugin.snapshot import Snapshot
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import VENDOR_REPAIRS, ChildEndedError, LiteRtError
-from litert.core.index_range import index_range
+from litert.core.index_range import index_range, out_of_range
 from litert.core.status import Status
 from litert.core.tracing import SpanKind, span
 from litert.core.version import COMPILER_PLUGIN_API_VERSION
@@ -107,7 +107,8 @@ class VendorPlugin:
         missing = [name for name in _CALLS if not callable(getattr(self._plugin, name, None))]
         if missing:
             raise self._nonsense(
-                "create", f"the returned object ({type(self._plugin).__name__}) has no {missing[0]}"
+                "create",
+                f"the returned object ({type(self._plugin).__name__}) has no method '{missing[0]}'",
             )
         if compiler_options.replace_ir and not getattr(self._plugin, "takes_ir", False):
             raise LiteRtError(
@@ -349,11 +350,15 @@ class VendorPlugin:
         indices = self._check_list(call.shape_outputs, int, "shape_outputs")
         for index in indices:
             if not 0 <= index < len(ranks) or indices.count(index) > 1 or not ranks[index]:
+                if not 0 <= index < len(ranks):
+                    mistake = out_of_range("output", index, len(ranks))
+                elif not ranks[index]:
+                    mistake = f"output {index} has rank 0, and thus no shape to return"
+                else:
+                    mistake = f"index {index} occurs more than once"
                 raise self._nonsense(
                     "compile",
-                    f"NPU call '{call.name}' has the invalid shape_outputs {indices!r:.100}: the "
-                    "indices must be different, and each must be the index of an output with rank 1 or "
-                    f"more; the partition's outputs have ranks {list(ranks)!r:.100}",
+                    f"NPU call '{call.name}' has the invalid shape_outputs {indices!r:.100}: {mistake}",
                 )
 
     def _check_list(

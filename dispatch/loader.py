@@ -166,7 +166,8 @@ def _not_found(
     problem: str,
 ) -> LiteRtError:
     there = sorted({*entry_points, *(name or path for name, path in files)})
-    there += [f"{name} of stock LiteRT's wheel" for name in stock_vendor_folders("dispatch")]
+    if wheel := ", ".join(stock_vendor_folders("dispatch")):
+        there.append(f"(in stock LiteRT's wheel) {wheel}")
     return LiteRtError(
         Status.NOT_FOUND,
         f"there is no dispatch table for manufacturer '{manufacturer}', "

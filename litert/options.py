@@ -173,17 +173,19 @@ class Options:
 
         limits = (self.build_timeout_s, self.call_timeout_s, self.device_memory_bytes)
         if min(limits[:2]) <= 0 or limits[2] < 0:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
-                "build_timeout_s ({:g}) and call_timeout_s ({:g}) must exceed 0, and "
-                "device_memory_bytes ({}) must be 0 or more".format(*limits),
-                "Options",
-            )
+            wrong = [
+                f"{name} is {limit:g}, but must exceed 0"
+                for name, limit in zip(("build_timeout_s", "call_timeout_s"), limits, strict=False)
+                if limit <= 0
+            ]
+            if limits[2] < 0:
+                wrong.append(f"device_memory_bytes is {limits[2]}, but must be 0 or more")
+            raise LiteRtError(Status.INVALID_ARGUMENT, "; ".join(wrong), "Options")
         if 0 < self.device_memory_bytes < LEAST_MEMORY_BYTES:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"the device's process cannot start with a memory limit of {self.device_memory_bytes} bytes; "
-                f"the smallest limit is {LEAST_MEMORY_BYTES >> 20} MiB",
+                f"the smallest limit is {LEAST_MEMORY_BYTES} bytes ({LEAST_MEMORY_BYTES >> 20} MiB)",
                 "Options.device_memory_bytes, --device_memory",
                 "Increase the limit; 0 means half of the machine's memory.",
             )

@@ -120,7 +120,7 @@ BAD: dict[str, tuple[litert.aot.Target, dict[str, Any], str]] = {
     "unknown vendor": (
         litert.aot.Target("Nobody", "N1"),
         {},
-        "there is no compiler plugin for 'Nobody'",
+        "there is no usable compiler plugin for 'Nobody'",
     ),
     "unknown SoC model": (litert.aot.Target("Null", "N9"), {}, "no SoC model 'N9'"),
     "a text for a list": (NULL, {"require_npu": "all"}, "require_npu is the text 'all'"),

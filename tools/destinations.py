@@ -263,6 +263,7 @@ def open_stream(output: str) -> TextIO:
     """Returns the standard stream for an output; raises FILE_IO if the stream is closed."""
     stream = sys.stdout if output == STDOUT else sys.stderr
     if is_closed(stream):
-        what = "the standard stream for the output is closed"
+        name = "output" if output == STDOUT else "error"
+        what = f"cannot write: standard {name} is closed"
         raise LiteRtError(Status.FILE_IO, what, output, "Give an output file.")
     return stream

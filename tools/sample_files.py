@@ -101,7 +101,7 @@ def _specs(source: SourceGraph) -> list[TensorSpec]:
             dtype = tensor.element_type.numpy_dtype.name
         except LiteRtError as error:
             kind = tensor.element_type.name.lower()
-            what = f"input '{name}' has type {kind}, for which there are no random numbers and no arrays"
+            what = f"input '{name}' has type {kind}: this command cannot make or read data of this type"
             raise LiteRtError(error.status, what, source.path) from error
         specs.append(TensorSpec(name, dtype, tensor.shape, index))
     return specs

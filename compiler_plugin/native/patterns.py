@@ -66,7 +66,7 @@ def apply_patterns(
       LiteRtError: INVALID_GRAPH_INVARIANT, if an edit breaks the graph; the model must then no longer be used.
     """
     matches: Counter[str] = Counter()
-    for subgraph in model.subgraphs if patterns else ():
+    for index, subgraph in enumerate(model.subgraphs if patterns else ()):
         for _ in range(MAX_MATCHES):
             name = _match_one(context, patterns, model, subgraph, where)
             if not name:
@@ -74,7 +74,11 @@ def apply_patterns(
             matches[name] += 1
         else:
             _logger.warning(
-                "%s: transformations stopped after %d matches in a subgraph", where, MAX_MATCHES
+                "%s: the plugin's transformations of subgraph %d were stopped after %d matches, the "
+                "largest allowed number",
+                where,
+                index,
+                MAX_MATCHES,
             )
     return matches
 

@@ -192,7 +192,7 @@ def _stock_identifier(vendor: str) -> str:
 def _spell(flag: _Flag, name: str, value: str) -> str:
     if flag.words is not None:
         if value not in flag.words and not _LITERAL.fullmatch(value):
-            raise _unfit(name, value, ", ".join(flag.words))
+            raise _unfit(name, value, f"one of {', '.join(flag.words)}")
         return str(flag.words.get(value, value))
     if flag.kind == "texts":
         return "[" + ", ".join(_quoted(name, text) for text in value.split(",") if text) + "]"

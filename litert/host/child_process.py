@@ -38,7 +38,7 @@ PRINTED = "; it printed:\n"
 """Text between what happened to a child and what the child printed, in errors."""
 
 _HINTS = {
-    errno.EMFILE: "Allow more open files (ulimit -n): each child process needs five.",
+    errno.EMFILE: "Allow more open files (ulimit -n): each process of a vendor needs five open files.",
     errno.EAGAIN: "Allow more processes (ulimit -u).",
 }
 
@@ -217,7 +217,9 @@ class ChildProcess:
                 f"closed its output{self._doing()}, and was stopped", Status.TIMEOUT_EXPIRED
             )
         self._drain()
-        if status >= 0:
+        if status == 0:
+            return self.error(f"ended too early, with status 0{self._doing()}")
+        if status > 0:
             return self.error(f"ended with status {status}{self._doing()}")
         name = signal.Signals(-status).name
         return self.error(f"crashed{self._doing()} ({name}: {signal.strsignal(-status)})")

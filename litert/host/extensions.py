@@ -236,10 +236,16 @@ def choose_vendor(vendor: str, found: Sequence[tuple[str, _Found]], hint: str) -
     """
     for spelling in (str, plain_name):
         wanted = spelling(vendor)
-        own = [extension for name, extension in found if spelling(name) == wanted]
-        check_unique([(vendor, str(extension)) for extension in own], hint)
+        own = [(name, extension) for name, extension in found if spelling(name) == wanted]
+        if len({name for name, _ in own}) > 1:
+            places = " and ".join(f"'{name}' in {extension}" for name, extension in own)
+            what = (
+                f"'{vendor}' could be several vendors, with names in different spellings: {places}"
+            )
+            raise LiteRtError(Status.ALREADY_EXISTS, what, hint=hint)
+        check_unique([(vendor, str(extension)) for _, extension in own], hint)
         if own:
-            return own[0]
+            return own[0][1]
     return None
 
 

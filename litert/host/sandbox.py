@@ -155,8 +155,9 @@ def usable(sandbox: Sandbox | None, subject: str) -> Sandbox | None:
     if sandbox.mode is SandboxMode.REQUIRE:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"{subject} must run in a sandbox, but this system has none: {missing}",
-            hint=f"For files that you trust, {VARIABLE}=try or --sandbox=try runs the code with your privileges.",
+            f"{subject} must run in a sandbox, but this system has none ({missing})",
+            hint=f"If you trust the files, set {VARIABLE}=try or --sandbox=try: "
+            "the code then runs without a sandbox, with your privileges.",
         )
     if not _has_warned:
         _has_warned = True

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
-from litert.core.errors import ChildEndedError, LiteRtError
+from litert.core.errors import ChildEndedError, LiteRtError, describe
 from litert.core.status import Status
 from litert.core.tracing import is_recording, take_in
 from litert.host.child_process import PRINTED, ChildProcess, Watch
@@ -226,7 +226,7 @@ class Service:
         except LiteRtError:  # the child works as before
             raise
         except Exception as error:  # an error in a message, which may come from a compromised child
-            self._end_error = self._child.error(f"sent an invalid reply: {error}")
+            self._end_error = self._child.error(f"sent an invalid reply: {describe(error)}")
             self._finalizer()
             raise self._end_error from error
         except BaseException:  # Ctrl-C: the state of the child is unknown

@@ -37,7 +37,9 @@ def check_place(path: str) -> None:
     if not os.path.isdir(folder):
         raise LiteRtError(
             Status.NOT_FOUND,
-            "the directory of the output does not exist",
+            "the current directory does not exist any more"
+            if folder == os.curdir
+            else "the directory of the output does not exist",
             folder,
             "Make the directory, or give another path for the output.",
         )

@@ -69,7 +69,12 @@ def _as_flex_value(value: object, name: str, where: str, depth: int) -> FlexValu
     elif hasattr(value, "tolist"):  # detects NumPy's numbers and arrays without importing NumPy
         value = value.tolist()
     if depth > _DEPTH:
-        raise _error(f"{name} has more than {_DEPTH} nested lists or maps", where)
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"{name.partition('[')[0]} is nested more than {_DEPTH} levels deep",
+            where,
+            f"Nest lists and maps at most {_DEPTH} levels deep.",
+        )
     if isinstance(value, Mapping):
         return _as_map(value, name, where, depth)
     if isinstance(value, (list, tuple, range)):

@@ -104,7 +104,7 @@ class FlatbufferBytes:
             Status.INVALID_FLATBUFFER,
             what,
             where,
-            "The file is damaged, or not a TFLite model: copy the file again from its source.",
+            "The data are damaged, or are not a TFLite model: copy the model again from its source.",
         )
 
 

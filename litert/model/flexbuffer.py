@@ -224,5 +224,5 @@ class _Reader:
             Status.INVALID_FLATBUFFER,
             f"not a FlexBuffer: {what}",
             self._where,
-            "If the options are a C struct, read each field of the struct instead.",
+            "If the op's options are a C struct, read each field of the struct instead.",
         )

@@ -175,5 +175,5 @@ def _damaged(what: str, where: str) -> LiteRtError:
         Status.INVALID_FLATBUFFER,
         what,
         where,
-        "The file is damaged, or not a TFLite model: copy the file again from its source.",
+        "The data are damaged, or are not a TFLite model: copy the model again from its source.",
     )

@@ -9,6 +9,7 @@ equal bytes.
 from __future__ import annotations
 
 import os
+import re
 import struct
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -137,7 +138,7 @@ def _lay_out_file(model: Model, appended: Sequence[Appended]) -> _File:
     except struct.error as error:
         raise LiteRtError(
             Status.INVALID_GRAPH_INVARIANT,
-            f"a number in the model does not fit its field in the file: {error}",
+            f"a number in the model does not fit its field in the file: {_limits(error)}",
         ) from error
     if file.flatbuffer_size > _MAX_FLATBUFFER:
         raise LiteRtError(
@@ -145,6 +146,11 @@ def _lay_out_file(model: Model, appended: Sequence[Appended]) -> _File:
             f"the file without constants has {file.flatbuffer_size} bytes, but the limit is 2 GiB",
         )
     return file
+
+
+def _limits(error: struct.error) -> str:
+    """Returns the error's text; replaces the character of a format, which means nothing to a user."""
+    return re.sub(r"^'.' format requires ", "the field requires ", str(error))
 
 
 def _lay_out(model: Model, modules: Sequence[Appended], tables_size: int) -> _File:

@@ -144,11 +144,11 @@ def _run_tiny_model() -> None:
         raise LiteRtError(
             Status.UNSUPPORTED_RUNTIME_VERSION,
             f"ai-edge-litert {ai_edge_litert.__version__} does not have the struct layout that "
-            f"this project expects: {what}",
+            f"litert-npu expects: {what}",
             hint="Install a tested release: 2.1 to 2.3.",
         ) from cause
 
 
 def _expect(found: object, expected: object, what: str) -> None:
     if found != expected:
-        raise LiteRtError(Status.WRONG_VERSION, f"{what} is {found!r}, not {expected!r}")
+        raise LiteRtError(Status.WRONG_VERSION, f"{what} is {found!r}, but must be {expected!r}")

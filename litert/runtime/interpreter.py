@@ -20,7 +20,7 @@ _MOST_LETTERS = 600
 _SMALL_CONSTANT = "required_bytes <= bytes was not true"
 _SPARSITY_IS_LOST = (
     "A constant has fewer bytes than its tensor: LiteRT's own tools drop the sparsity data of "
-    "constants. Compile the original model with this project's apply_plugin."
+    "constants. Compile the original model with litert-npu's apply_plugin."
 )
 
 _RESOLVERS = {  # names in stock LiteRT's `OpResolverType`

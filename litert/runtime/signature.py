@@ -236,8 +236,9 @@ class SignatureRunner:
         if is_read_only(buffer):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                "the buffer shares the memory of a read-only array",
+                "the output cannot be written: its buffer shares the memory of a read-only array",
                 self.where(argument),
+                "Give a buffer that can be written.",
             )
         if not self.subgraph.has_dynamic_tensors:
             self._check_size(argument, buffer)

@@ -296,7 +296,7 @@ def test_an_asset_whose_op_stays_on_the_cpu_is_a_warning(
     options = fake_options(assets={"A": tmp_path / "k.cl"}, fake_ops="B")
     report = apply_plugin(chain("A", "B", "A"), tmp_path / "out.bin", options)
     assert report.warnings == [
-        "2 A stay on the CPU, despite their asset: a custom op that Fake does not know"
+        "2 ops (A) stay on the CPU, despite their asset: a custom op that Fake does not know"
     ]
 
 
@@ -307,7 +307,7 @@ def test_one_op_and_one_byte_are_told_of_as_one(
     options = fake_options(assets={"A": tmp_path / "k.cl"}, fake_ops="B")
     report = apply_plugin(chain("A", "B"), tmp_path / "out.bin", options)
     assert report.warnings == [
-        "1 A stays on the CPU, despite its asset: a custom op that Fake does not know"
+        "1 op (A) stays on the CPU, despite its asset: a custom op that Fake does not know"
     ]
     report.modules = [1]
     text = report.to_text()
@@ -411,8 +411,8 @@ def test_the_output_is_no_companion_of_an_asset(
     ("mode", "says"),
     [
         ("create_raises", "vendor 'Fake', create, at"),
-        ("create_none", "(NoneType) has no partition"),
-        ("create_half", "(FakePlugin) has no companions"),
+        ("create_none", "(NoneType) has no method 'partition'"),
+        ("create_half", "(FakePlugin) has no method 'companions'"),
         ("transform_raises", "KeyError: 'missing' (vendor 'Fake', transform, at"),
         (
             "transform_none",
@@ -459,7 +459,7 @@ def test_the_output_is_no_companion_of_an_asset(
         ("compile_surrogate", "NPU call 0 has the invalid name '\\udc80'"),
         (
             "compile_shape",
-            "NPU call 'f' has the invalid shape_outputs [1]: the indices must be different",
+            "NPU call 'f' has the invalid shape_outputs [1]: output index 1 is out of range: the only output",
         ),
         ("companions_raises", "IndexError: list index out of range (vendor 'Fake', companions, at"),
         ("companions_text", "the plugin's companions are str, not a sequence"),

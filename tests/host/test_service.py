@@ -218,7 +218,7 @@ def test_an_abort_between_native_functions_names_the_call(service: Service) -> N
 @pytest.mark.parametrize("status", [0, 3])
 def test_an_exit_is_an_error(service: Service, status: int) -> None:
     assert fails(service, "leave", status).what.startswith(
-        f"the plugin libX.so ended with status {status} in leave"
+        f"the plugin libX.so ended {'' if status else 'too early, '}with status {status} in leave"
     )
 
 

@@ -202,7 +202,7 @@ def test_a_crash_fails_one_run_and_names_it(load: Load, number: str) -> None:
 
 def test_an_exit_is_an_error(load: Load) -> None:
     model = load(fragile())
-    assert "ended with status 0 in invoke of 'fragile'" in fails(model, LEAVES).what
+    assert "ended too early, with status 0 in invoke of 'fragile'" in fails(model, LEAVES).what
     np.testing.assert_array_equal(run(model, X), 2 * X)
 
 
@@ -252,9 +252,15 @@ def test_tensors_that_do_not_fit_are_refused(environment: Environment) -> None:
     assert error.value.status is Status.MEMORY_ALLOCATION_FAILURE
 
 
-@pytest.mark.parametrize("limits", [{"call_timeout_s": 0}, {"device_memory_bytes": -1}])
-def test_limits_that_cannot_be_are_refused(load: Load, limits: Any) -> None:
-    with pytest.raises(LiteRtError, match="must exceed 0"):
+@pytest.mark.parametrize(
+    ("limits", "says"),
+    [
+        ({"call_timeout_s": 0}, ": call_timeout_s is 0, but must exceed 0 "),
+        ({"device_memory_bytes": -1}, ": device_memory_bytes is -1, but must be 0 or more "),
+    ],
+)
+def test_limits_that_cannot_be_are_refused(load: Load, limits: Any, says: str) -> None:
+    with pytest.raises(LiteRtError, match=says):
         load(one_call(), **limits)
 
 

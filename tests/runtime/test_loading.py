@@ -138,7 +138,7 @@ BAD: dict[str, tuple[Callable[[], bytes], Status, str]] = {
     "a constant that is too small": (
         sparsity_lost,
         Status.INVALID_FLATBUFFER,
-        "^.{,800}… .*drop the sparsity.*this project's apply_plugin",
+        "^.{,800}… .*drop the sparsity.*litert-npu's apply_plugin",
     ),
     "no shape output": (
         no_shape_output,

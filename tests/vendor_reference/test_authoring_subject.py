@@ -165,8 +165,8 @@ def test_what_is_no_type_is_refused(text: str) -> None:
     ("outputs", "options", "said"),
     [
         ("", "", "neither a model nor shapes of an op are given"),
-        ("4xf32", "{", "--options: no JSON"),
-        ("4xf32", "[1]", "--options: no JSON object"),
+        ("4xf32", "{", "--options: not JSON"),
+        ("4xf32", "[1]", "--options: not a JSON object"),
         ("4xf32", "@/no/such/file", "no such file"),
     ],
 )

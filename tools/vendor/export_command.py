@@ -69,7 +69,7 @@ def _plan(origin: Origin, folder: str) -> PlannedLibrary:
     if isinstance(vendor, (str, os.PathLike)):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            "the vendor is a shared library already, and runs in stock LiteRT without an export",
+            "the vendor is a shared library already, which stock LiteRT can load: there is nothing to export",
             os.fspath(vendor),
         )
     output = os.path.join(folder, f"lib{KINDS[kind].stem}_{manufacturer}.so")

@@ -306,9 +306,9 @@ def _read_options(text: str) -> Mapping[str, FlexValue] | bytes | None:
     try:
         options = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _bad_options(f"no JSON: {error}") from None
+        raise _bad_options(f"not JSON: {error}") from None
     if not isinstance(options, dict):
-        raise _bad_options("no JSON object")
+        raise _bad_options("not a JSON object")
     return options
 
 

@@ -202,7 +202,7 @@ class ReferencePlugin(CompilerPlugin):
             for layer in self._layers.values()
             if any(file.path in error.where for file in layer.files())
         ]
-        said = [note for note in notes if note.startswith(tuple(layers))]
+        said = [f"Note: {note}" for note in notes if note.startswith(tuple(layers))]
         hint = " ".join([error.hint, *said])
         return LiteRtError(error.status, error.what, error.where, hint)
 

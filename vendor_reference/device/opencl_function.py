@@ -248,7 +248,7 @@ class OpenClFunction:
         if missing:
             raise LiteRtError(
                 Status.MISSING_INPUT_TENSOR,
-                f"no buffer is attached to {', '.join(missing)}",
+                f"no buffer is attached to {' and '.join(missing)}",
                 self._where,
             )
         for slot in inputs:

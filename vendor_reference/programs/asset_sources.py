@@ -73,9 +73,9 @@ class AssetSources:
             raise _no_code(layer, program, f" for the device {' '.join(device)}", asset)
         raise LiteRtError(
             Status.UNSUPPORTED,
-            "the layer has only machine code, which is not allowed to run here, and no source code",
+            "the layer has no source code, and its machine code is not allowed to run here",
             f"asset '{asset}', {', '.join(left_out)}",
-            "If you trust the file, set the option allow_native_assets.",
+            "If you trust the file, allow it: Options(allow_native_assets=True), or --allow_native_assets.",
         )
 
     def find_declared(self, program: Program) -> Mapping[str, KernelSignature] | None:

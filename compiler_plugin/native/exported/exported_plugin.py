@@ -178,7 +178,7 @@ class ExportedPlugin:
             _logger.info("vendor %s compiles for SoC model %s", vendor.vendor, soc_model)
             if vendor.has_transformations:
                 _logger.warning(
-                    "%s: the plugin's transformations run only in this project's apply_plugin, "
+                    "%s: the plugin's transformations run only in litert-npu's apply_plugin, "
                     "not in this host",
                     vendor.vendor,
                 )
@@ -211,7 +211,8 @@ class ExportedPlugin:
             level = logging.WARNING if name in self.names_with_assets else logging.INFO
             if reason == NO_REASON:
                 level = logging.DEBUG
-            _logger.log(level, "%s leaves %d %s on the CPU: %s", vendor, number, name, reason)
+            ops_text = f"{number} op{'s' * (number != 1)} ({name})"
+            _logger.log(level, "vendor %s leaves %s on the CPU: %s", vendor, ops_text, reason)
         self._warn()
 
     def _report_unused(self, subgraph: Subgraph) -> None:
@@ -236,8 +237,8 @@ class ExportedPlugin:
                 )
             elif tensors[name].type.layout.is_static:
                 _logger.warning(
-                    "%s: the shape bound of tensor '%s' is ignored, because the tensor has the "
-                    "fixed shape %s in this host",
+                    "%s: the shape bound of tensor '%s' is ignored, because this host gives the tensor "
+                    "the fixed shape %s",
                     vendor,
                     name,
                     tensors[name].type,

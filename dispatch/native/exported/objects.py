@@ -106,7 +106,7 @@ class ExportedCall:
         if missing:
             raise LiteRtError(
                 Status.MISSING_INPUT_TENSOR,
-                f"no buffer is attached to {', '.join(missing)}",
+                f"no buffer is attached to {' and '.join(missing)}",
                 f"function '{self.function_name}'",
             )
         self.is_ready = True

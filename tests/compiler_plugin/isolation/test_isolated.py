@@ -171,7 +171,7 @@ ENDS = {
     "segv": "crashed in LiteRtNativeFunction (SIGSEGV",
     "abort": "crashed in LiteRtNativeFunction (SIGABRT",
     "exit": "ended with status 3 in LiteRtNativeFunction",
-    "exit0": "ended with status 0 in LiteRtNativeFunction",
+    "exit0": "ended too early, with status 0 in LiteRtNativeFunction",
 }
 CALLS = ["create", "transform", "partition", "compile", "companions", "close"]
 
@@ -211,7 +211,9 @@ def test_a_library_that_crashes_as_it_is_loaded_is_no_plugin(
 
 
 def test_what_a_plugin_says_of_itself_is_checked_here(chain: Chain, isolated: Options) -> None:
-    with pytest.raises(LiteRtError, match=r"soc_models is \[\], not a sequence"):
+    with pytest.raises(
+        LiteRtError, match=r"soc_models is \[\], but must be a sequence of one or more"
+    ):
         apply_plugin(chain("A"), "", isolated("nonsense"))
 
 

@@ -54,8 +54,16 @@ PLUGIN = Factory()
 """
 NAME = "LiteRtCompilerPluginEnding.py"
 ENDS = {
-    "exit": ("os._exit(0)", Status.RUNTIME_FAILURE, "ended with status 0 in compile"),
-    "sys.exit": ("sys.exit(0)", Status.RUNTIME_FAILURE, "ended with status 0 in compile"),
+    "exit": (
+        "os._exit(0)",
+        Status.RUNTIME_FAILURE,
+        "ended too early, with status 0 in compile",
+    ),
+    "sys.exit": (
+        "sys.exit(0)",
+        Status.RUNTIME_FAILURE,
+        "ended too early, with status 0 in compile",
+    ),
     "crash": ("ctypes.string_at(0)", Status.RUNTIME_FAILURE, "crashed in compile (SIGSEGV"),
     "hang": (
         "time.sleep(100)",

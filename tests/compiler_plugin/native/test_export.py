@@ -272,8 +272,8 @@ def test_what_the_vendor_would_refuse_is_not_offered(
     with Exported(TakingFactory(TakingPlugin(refuse=refuse_relu_behind_tanh))) as exported:
         assert exported.partition(chain) == (0, [(0, 1)])
     assert "Taking takes 1 of 3 ops, in 1 partitions" in caplog.text
-    assert "leaves 1 RELU on the CPU: this RELU is too much" in caplog.text
-    assert "leaves 1 TANH on the CPU: no TANH here" in caplog.text
+    assert "leaves 1 op (RELU) on the CPU: this RELU is too much" in caplog.text
+    assert "leaves 1 op (TANH) on the CPU: no TANH here" in caplog.text
 
 
 def test_an_output_whose_shape_a_run_tells_is_refused(
@@ -484,7 +484,7 @@ def test_a_vendor_s_own_transformations_are_said_to_be_left_out(
 
     with Exported(TakingFactory(Transforming())) as exported:
         assert exported.partition(chain)[0] == 0
-    assert "the plugin's transformations run only in this project's apply_plugin" in caplog.text
+    assert "the plugin's transformations run only in litert-npu's apply_plugin" in caplog.text
 
 
 @pytest.mark.parametrize(("size", "count"), [(1408, 1), (1104, 1), (1048, 0)])

@@ -159,7 +159,8 @@ class _FunctionImport:
         layers, library = self._job.layers, self._job.library
         ops = self._partition.ops
         if not any(find_layer(op, layers) or is_builtin(op, library) for op in ops):
-            what = "the constant stays on the CPU, because the ops that read it stay there"
+            name = next((tensor.name for tensor in self._partition.outputs), "")
+            what = f"constant '{name}' stays on the CPU, because the ops that read it stay there"
             raise LiteRtError(Status.UNSUPPORTED, what)
         for place, op in enumerate(ops):  # any op, if the host compiles whole subgraphs
             if reason := find_refusal(op, layers, library, self._bounds):
