@@ -37,11 +37,15 @@ def test_a_plan_that_shares_memory_over_time_is_taken() -> None:
             "384 bytes at 0, 384 at 0 (a.mlir:6:5, CMX of EMU8, function 'main')",
         ),
         ("@CMX[384]", "@CMX[320]", "%a and %b overlap at step 1"),
-        ("@CMX[384]", "@CMX[2097152]", "%b has 384 bytes at offset 2097152 of 2097152"),
+        (
+            "@CMX[384]",
+            "@CMX[2097152]",
+            "%b has 384 bytes at offset 2097152, but the memory has only 2097152 bytes",
+        ),
         (
             "@CMX[384]",
             "@CMX[385]",
-            "%b has 384 bytes at offset 385 of 2097152; offsets must be multiples of 64",
+            "%b has offset 385, but offsets must be multiples of 64",
         ),
         (
             "num_shaves = 8",

@@ -80,8 +80,12 @@ def test_the_verifier_sees_each_overlap_that_is_put_in(
 
 def test_a_place_that_is_not_aligned_or_outside_is_refused() -> None:
     buffers = [LiveRange(100, 0, 1)]
-    for offset in (-64, 32, 64):
-        with pytest.raises(LiteRtError, match=f"buffer 0 has 100 bytes at offset {offset} of 128"):
+    for offset, fault in (
+        (-64, "the negative offset -64"),
+        (32, "offset 32, but offsets must be multiples of 64"),
+        (64, "100 bytes at offset 64, but the memory has only 128 bytes"),
+    ):
+        with pytest.raises(LiteRtError, match=f"buffer 0 has {fault}"):
             verify_plan(buffers, [offset], 128)
 
 

@@ -31,12 +31,15 @@ def verify_plan(
     if len(offsets) != len(buffers):
         raise _error(f"{len(offsets)} offsets for {len(buffers)} buffers")
     for index, (buffer, offset) in enumerate(zip(buffers, offsets, strict=True)):
-        if offset < 0 or offset % ALIGNMENT or offset + buffer.size_bytes > size:
-            raise _error(
-                f"{names[index]} has {buffer.size_bytes} bytes at offset {offset} of {size}; "
-                f"offsets must be multiples of {ALIGNMENT}",
-                places[index],
-            )
+        fault = ""
+        if offset < 0:
+            fault = f"the negative offset {offset}"
+        elif offset % ALIGNMENT:
+            fault = f"offset {offset}, but offsets must be multiples of {ALIGNMENT}"
+        elif offset + buffer.size_bytes > size:
+            fault = f"{buffer.size_bytes} bytes at offset {offset}, but the memory has only {size} bytes"
+        if fault:
+            raise _error(f"{names[index]} has {fault}", places[index])
     starts = sorted(range(len(buffers)), key=lambda i: buffers[i].first)
     ends = sorted(range(len(buffers)), key=lambda i: buffers[i].last)
     live: list[tuple[int, int]] = []  # places and buffers, sorted
