@@ -88,7 +88,8 @@ def test_code_for_other_devices_says_for_which(device: Any) -> None:
     made = doubling()
     layer = _pack(device, made, with_source=False, identity=["another", "device"])
     with pytest.raises(
-        LiteRtError, match=r"no machine code for the device.*machine code for another device"
+        LiteRtError,
+        match=r"no machine code for the device '.*machine code only for the device 'another device'",
     ):
         Runner(device, made, layer, allow_native=True)
 

@@ -70,7 +70,7 @@ class AssetSources:
         if not left_out:
             return None
         if code is None:
-            raise _no_code(layer, program, f" for the device {' '.join(device)}", asset)
+            raise _no_code(layer, program, f" for the device '{' '.join(device)}'", asset)
         raise LiteRtError(
             Status.UNSUPPORTED,
             "the layer has no source code, and its machine code is not allowed to run here",
@@ -142,11 +142,12 @@ def _left_out(layer: BinaryLayer, program: Program) -> list[str]:
 
 
 def _no_code(layer: BinaryLayer, program: Program, for_device: str, asset: str) -> LiteRtError:
-    devices = "; ".join(" ".join(code.device) for code in layer.find_codes(program))
+    devices = ", ".join(f"'{' '.join(code.device)}'" for code in layer.find_codes(program))
+    others = f"the device {devices}" if devices else "other shapes and options"
     return LiteRtError(
         Status.NOT_FOUND,
-        f"there is no machine code{for_device}, and the source code is omitted",
+        f"the asset has no machine code{for_device}, and does not contain the source code",
         f"asset '{asset}', {', '.join(_left_out(layer, program))}",
-        f"There is machine code for {devices or 'other shapes and options only'}. Create the file again with "
-        "litert-npu layer build; dynamic shapes need --shape_bounds.",
+        f"The asset has machine code only for {others}. Create the asset again with litert-npu layer build; "
+        "for dynamic shapes, add --shape_bounds.",
     )
