@@ -15,7 +15,7 @@ from litert.core.status import Status
 from litert.core.tracing import SpanKind, span
 from vendor_reference.device.kernel_arguments import read_signature
 from vendor_reference.device.opencl import describe_device
-from vendor_reference.device.opencl_errors import build_error, opencl_error
+from vendor_reference.device.opencl_errors import build_error, load_error, opencl_error
 from vendor_reference.drivers.driver import NOT_THE_KERNEL, driver_of_device
 from vendor_reference.programs.program_cache import CompiledProgram
 from vendor_reference.programs.program_text import ProgramText
@@ -74,7 +74,7 @@ def load_binary(
         try:
             program = cl._cl._Program(context, [device], [binary])
         except cl.Error as error:
-            raise build_error(text, "", error) from error
+            raise load_error(text, error) from error
         _build(context, program, device, text)
         return program
 

@@ -20,6 +20,7 @@ _OUT_OF_MEMORY = (
 )
 _BUILD_HINT = "Correct the kernel, and compile the model again."
 _NO_LOG_HINT = "The compiler gives no reason. A possible reason is a full disk."
+_NO_LOAD_HINT = "The OpenCL driver gives no further reason. A possible reason is a full disk."
 _HALF_HINT = (
     "The device has no half arithmetic: read with vload_half(i, x), compute with float, and write with "
     "vstore_half(value, i, y)."
@@ -87,6 +88,12 @@ def build_error(text: ProgramText, log: str, error: cl.Error | None = None) -> L
     shown = with_source_lines(log, text.text) if log else error
     what = f"the kernel does not build:\n{shown}\n"
     return LiteRtError(Status.COMPILATION, what, where, hint)
+
+
+def load_error(text: ProgramText, error: cl.Error) -> LiteRtError:
+    """Returns the error to raise if the driver does not accept the binary of an OpenCL program."""
+    what = f"the kernel's binary cannot be loaded: {error}"
+    return LiteRtError(Status.COMPILATION, what, text.name, _NO_LOAD_HINT)
 
 
 def _spelling_hint(log: str, text: ProgramText) -> str:

@@ -150,7 +150,9 @@ class ProgramBuilder:
         try:
             return DeviceProgram(self, text, built)
         except LiteRtError as error:
-            _LOG.warning("A program in the cache cannot be loaded and is built again: %s", error)
+            _LOG.warning(
+                "A program in the cache cannot be loaded, and is compiled again: %s", error
+            )
             self._cache.remove(text)
             return None
 
