@@ -136,11 +136,13 @@ def test_an_element_type_that_cannot_be_meant_is_refused(
 
 def test_a_half_that_is_float_for_the_kernel_alone_is_said_to_be() -> None:
     input_0 = replace(TENSOR, define="INPUT0_TYPE")
-    with pytest.raises(LiteRtError, match=r"tensor<4xf32> in the kernel, whose type in C") as error:
+    with pytest.raises(
+        LiteRtError, match=r"tensor<4xf32>, which the kernel gets as float "
+    ) as error:
         check("__global", "half*", input_0)
     assert error.value.hint == (
-        "Declare the argument as float* or INPUT0_TYPE*. To get a float16 tensor of the model as floats, "
-        "set --reference_fp16=float, or set a type in the layer's description."
+        "Declare the argument as float* or INPUT0_TYPE*. If the tensor is float16 in the model, and the kernel "
+        "needs half, set --reference_fp16=half, or set the tensor's type in the layer's description."
     )
 
 

@@ -35,8 +35,8 @@ _BITS = {
 }  # fmt: skip
 _FLOATS = ("half", "float", "double")
 _HALF_HINT = (
-    " To get a float16 tensor of the model as floats, set --reference_fp16=float, or set a type in the "
-    "layer's description."
+    " If the tensor is float16 in the model, and the kernel needs half, set --reference_fp16=half, or set the "
+    "tensor's type in the layer's description."
 )
 _KNOWN_TYPE = re.compile(rf"({'|'.join(_BITS)})(2|3|4|8|16)?(\*?)")
 
@@ -131,8 +131,8 @@ def check_bindings(
                 Status.INVALID_ARGUMENT,
                 f"{declared}, which needs {binding.access.value}",
                 where,
-                "Change the declaration, or the order in which the arguments are bound. Without a "
-                "description (.json), the op's inputs are bound first, then its outputs.",
+                "Change the declaration, or the order in which the arguments are bound. If the layer has "
+                "no description (.json), the op's inputs are bound first, then its outputs.",
             )
         mismatch = _find_mismatch(argument, binding)
         if mismatch is not _Mismatch.NONE:
@@ -144,7 +144,7 @@ def check_bindings(
                 names = [f"{name}{star}" for name in (c_type, binding.define) if name]
                 hint = f"Declare the argument as {' or '.join(names)}."
                 if _is_half_as_float(argument, binding):
-                    what = f"{declared} in the kernel, whose type in C is {c_type}"
+                    what = f"{declared}, which the kernel gets as {c_type}"
                     hint += _HALF_HINT
                 raise LiteRtError(Status.INVALID_ARGUMENT, what, where, hint)
             notes.append(f"{where}: {what}: the kernel gets the bytes without a conversion.")
