@@ -99,7 +99,7 @@ def check_ir_flags(options: CompilerOptions, report: Report) -> None:
     """
     why = "because no op went to the NPU"
     for name, path in options.replace_ir.items():
-        hint = "Without --replace_ir, the report says why each op stays on the CPU."
+        hint = "Compile without --replace_ir: the report then says why each op stays on the CPU."
         raise LiteRtError(Status.NOT_FOUND, f"no function '{name}' to replace, {why}", path, hint)
     dumps = {"dump_ir_after": options.dump.ir_after, "dump_kernels": options.dump.kernels}
     report.warnings += [f"--{flag} wrote no files, {why}" for flag, given in dumps.items() if given]

@@ -130,7 +130,8 @@ def parse_replacements(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, equals, path = text.partition("=")
         if not (name and equals and path):
-            what, hint = f"--replace_ir has {text!r}", "Write a value as Partition_0=edited.mlir."
+            what = f"--replace_ir={text} does not have a function's name and a file"
+            hint = "Write the value like Partition_0=edited.mlir."
             raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=hint)
         if files.setdefault(name, path) != path:
             what = f"two --replace_ir for '{name}': {files[name]} and {path}"

@@ -121,9 +121,10 @@ WRONG = {
     "shapes that are not its": (
         "IE.Open(%x)[%s, %s] : tensor<4xf32>, !shape.shape -> tensor<4xf32>",
         "%s = IE.ActualShapeOf %x : tensor<4xf32> -> !shape.shape",
-        "2 shapes, but its function has dynamic_inputs = [0]", "2:1"),
+        "2 shape operands, but its function has dynamic_inputs = [0]", "2:1"),
     "a shape in front of its tensor": (
-        "IE.One(%x) : tensor<4xf32> -> !shape.shape, tensor<4xf32>", "", "then the shapes of its tensors", "2:14"),
+        "IE.One(%x) : tensor<4xf32> -> !shape.shape, tensor<4xf32>", "",
+        "write all tensors first, and then their shapes", "2:14"),
 }  # fmt: skip
 
 
@@ -151,7 +152,8 @@ def test_a_function_cannot_stand_for_an_op_of_the_library() -> None:
         }
     """
     with pytest.raises(
-        LiteRtError, match=r"'IE\.Copy' cannot declare an op: the name belongs to an op"
+        LiteRtError,
+        match=r"'IE\.Copy' cannot declare an op: this name belongs to an op of the library",
     ) as error:
         read(text)
     assert error.value.where == "test.mlir:2:1"

@@ -234,7 +234,11 @@ def _find_entry(module: ModuleOp, wanted: str, name: str, or_only: bool) -> Func
         f"no function '{wanted}' with a body" if wanted else f"{len(found)} functions with bodies"
     )
     names = ", ".join(found)
-    hint = f"It has {names}." if wanted else f"Select one of {names} with --function."
+    hint = (
+        f"The functions with bodies are {names}."
+        if wanted
+        else f"Select one of {names} with --function."
+    )
     raise LiteRtError(Status.NOT_FOUND, what, name, hint)
 
 

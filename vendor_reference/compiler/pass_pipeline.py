@@ -195,7 +195,7 @@ def _in_order(after: Mapping[str, str]) -> Sequence[str]:
         raise LiteRtError(
             Status.NOT_FOUND,
             f"pass '{name}' runs after '{after[name]}', which is not an earlier pass of a compilation",
-            hint=f"Use one of {', '.join(order)}, or an empty string for the first pass.",
+            hint=f"Name one of {', '.join(order)}. To run before all other passes, give an empty string.",
         )
     return order
 

@@ -92,7 +92,10 @@ class Replacements:
 
 
 _CONSTANTS = "The IR text can use only constants of this compilation: dump the model again with the same flags."
-_TOGETHER = "With --replace_ir, each function of a dump must be compiled as one function."
+_TOGETHER = (
+    "Because of --replace_ir, the compiler does not split the function into smaller functions. Edit the IR text, "
+    "or compile without --replace_ir."
+)
 
 
 def _put_in(module: ModuleOp, edited: EditedIr, name: str) -> list[str]:

@@ -93,7 +93,8 @@ def parse_layer(parser: Parser) -> LayerText:
     outputs = [t for t in results if not isinstance(t, ShapeType)]
     if outputs != results[: len(outputs)]:
         parser.raise_error(
-            ("a layer returns its tensors first, and then the shapes of its tensors"), at
+            "a shape comes before a tensor in the results: write all tensors first, and then their shapes",
+            at,
         )
     return LayerText(
         operands[:first],

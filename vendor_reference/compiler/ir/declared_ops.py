@@ -200,7 +200,7 @@ def _set_ports(function: FuncOp, name: str, count: int, tensors: int) -> None:
     ports = read_ports(function.attributes, name, count)
     if len(ports) != count or not all(0 <= port < tensors for port in ports):
         raise VerifyException(
-            f"the op has {count} shapes, but its function has {name} = {list(ports)}"
+            f"the op has {count} shape operands, but its function has {name} = {list(ports)}"
         )
     function.attributes[name] = ArrayAttr([number(port) for port in ports])
 

@@ -164,12 +164,14 @@ class TextParser(Parser):
                 raise self._error_at(op.start, f"op '{symbol}': {error}") from error
         for symbol, declared in declared_functions(module).items():
             name = f"IE.{symbol}"
-            if find_declared_name(name) is None or self.ctx.get_optional_op(name) is not None:
-                what = (
-                    f"function '{name}' cannot declare an op: the name belongs to an op of the library, "
-                    "or cannot be an op's name"
-                )
-                raise self._error_at(self._starts[declared.function], what)
+            fault = ""
+            if self.ctx.get_optional_op(name) is not None:
+                fault = "this name belongs to an op of the library"
+            elif find_declared_name(name) is None:
+                fault = "this name cannot be an op's name"
+            if fault:
+                what = f"function '{name}' cannot declare an op: {fault}"
+                raise self._error_at(self._starts[declared.function], what, "Rename the function.")
         if self._declared:
             settle_declared_types(module)
 

@@ -242,8 +242,10 @@ class _Program:
                 return self._convert(self._value(operand), name)
             case ast.Call(ast.Name(name), operands) if operands:
                 return self._apply(name, *operands)
+        noun = "operand" if len(self._names) == 1 else "operands"
         raise ValueError(
-            f"'{ast.unparse(node)[:60]}' is not an expression of {len(self._loads)} operands"
+            f"'{ast.unparse(node)[:60]}' is not a valid expression of the {noun} "
+            f"{', '.join(self._names)}"
         )
 
     def _apply(self, name: str, *nodes: ast.expr) -> _Step:

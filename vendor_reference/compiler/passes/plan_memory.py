@@ -64,8 +64,8 @@ def _plan(module: ModuleOp, function: FuncOp, soc: SocModel) -> None:
         if plan.size > limit:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"the tensors between its tasks need {plan.size} bytes, but {soc.name} has {limit} "
-                f"bytes of {space.value}",
+                f"the tensors between the tasks of function '{function.sym_name.data}' need {plan.size} "
+                f"bytes, but {soc.name} has {limit} bytes of {space.value}",
             )
         for index, offset in zip(members, plan.offsets, strict=True):
             alloc = allocs[index]
