@@ -115,11 +115,11 @@ class _LoadCompiler:
                 found = self._try(name, warnings)
             except LiteRtError as problem:
                 error = error or problem
-                reasons.append(f"{name}: {problem}".removesuffix("."))
+                reasons.append(f"vendor '{name}': {problem}".removesuffix("."))
                 continue
             if not isinstance(found, Nothing):
                 return found
-            reasons.append(f"{name}: {found.why}")
+            reasons.append(f"vendor '{name}': {found.why}")
         for warning in warnings:
             _LOG.warning("%s: %s", self.where, warning)
         told = "; ".join(filter(None, [self.candidates.left_out, *reasons]))
