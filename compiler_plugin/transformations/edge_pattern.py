@@ -212,8 +212,10 @@ def read_edge_pattern(given: object) -> EdgePattern:
             raise _bad(
                 f"the pattern ends in '{name}', which is not an op", "End the pattern with an op."
             )
-    if not nodes or _has_circle(between):
-        raise _bad("the pattern needs at least one op, and its edges must not form a cycle")
+    if not nodes:
+        raise _bad("the pattern has no ops", "Add an op to nodes.")
+    if _has_circle(between):
+        raise _bad("the edges of the pattern form a cycle", "Remove an edge of the cycle.")
     return pattern
 
 

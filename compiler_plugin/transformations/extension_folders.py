@@ -229,7 +229,7 @@ def _check_helper(cls: type, origin: ExtensionOrigin) -> None:
     if method:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"{cls.__name__} has {method}, but is not derived from a class of extensions",
+            f"class {cls.__name__} has {method}, but is not derived from a class of extensions",
             origin.path,
             "Derive it from the class of compiler_plugin.transformations that has this method, or "
             "begin the name of a helper class with an underscore.",
@@ -240,16 +240,16 @@ def _check_place(cls: type, origin: ExtensionOrigin) -> None:
     """Refuses an extension that lacks a method or is in the wrong folder."""
     what = hint = ""
     if inspect.isabstract(cls):
-        what = f"{cls.__name__} lacks {', '.join(sorted(getattr(cls, '__abstractmethods__', ())))}"
+        what = f"class {cls.__name__} lacks {', '.join(sorted(getattr(cls, '__abstractmethods__', ())))}"
         hint = "Define what is missing, or begin the name of a base class with an underscore."
     elif issubclass(cls, Transformation) and origin.phase is None:
-        what = f"{cls.__name__} is a transformation, but its file is not in the folder of a phase"
+        what = f"class {cls.__name__} is a transformation, but its file is not in the folder of a phase"
         hint = "Move the file to front, middle or back."
     elif issubclass(cls, Transformation) and cls.phase not in (None, origin.phase):
-        what = f"{cls.__name__} is for the {cls.phase.value} phase, but its file is not in {cls.phase.value}"
+        what = f"class {cls.__name__} is for the {cls.phase.value} phase, but its file is not in {cls.phase.value}"
         hint = f"Move the file to {cls.phase.value}, or derive the class from the base class of another phase."
     elif issubclass(cls, Extractor) and origin.phase is not Phase.FRONT:
-        what = f"{cls.__name__} is an extractor, but its file is not in front"
+        what = f"class {cls.__name__} is an extractor, but its file is not in front"
         hint = "Move the file to front/tflite: extractors run before the front phase."
     if what:
         raise LiteRtError(Status.DYNAMIC_LOADING, what, origin.path, hint)
@@ -272,7 +272,7 @@ def _create_transformation(cls: type[Transformation], origin: ExtensionOrigin) -
         place = find_place(error, origin.folder)
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"cannot create {cls.__name__}: {describe(error)}",
+            f"cannot create an object of class {cls.__name__}: {describe(error)}",
             f"{origin.path}, at {place}" if place else origin.path,
             "Fix the class, or remove the class from the folder.",
         ) from error

@@ -274,7 +274,7 @@ class Graph(InferredGraph):
             readers = port.get_destinations()
             if readers:
                 raise refused(
-                    f"{node} is read by {readers[0].node}",
+                    f"{node} cannot be removed, because {readers[0].node} reads its output {port.index}",
                     "First connect the readers of this node to another source.",
                 )
         if node.model_op is not None:

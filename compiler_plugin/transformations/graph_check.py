@@ -107,7 +107,7 @@ def _check_ends(graph: Graph, own: set[Tensor], written: dict[Tensor, Op]) -> No
     for what, tensors in _ends(graph):
         for tensor in tensors:
             if tensor not in own:
-                raise _foreign(tensor, f"{what} have", graph)
+                raise _foreign(tensor, f"{what} contain", graph)
     for result in graph.results:
         named = result.tensor
         assert named is not None

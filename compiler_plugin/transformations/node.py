@@ -724,7 +724,9 @@ class Connection:
         """
         if len(self._destinations) > 1:
             raise refused(
-                f"{self._source} has {len(self._destinations)} readers", "Use get_destinations()."
+                f"get_destination() needs a single reader, but {self._source} has "
+                f"{len(self._destinations)} readers",
+                "Use get_destinations().",
             )
         return self._destinations[0] if self._destinations else None
 

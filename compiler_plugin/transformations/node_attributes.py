@@ -260,7 +260,7 @@ class NodeAttributes:
         names = ", ".join(self.attributes())
         hint = f"It has {names}." if names else "The node has no attributes."
         if name in NODE_NAMES:
-            hint = f"Here, use {NODE_NAMES[name]}."
+            hint = f"Use {NODE_NAMES[name]} instead."
         return refused(f"{self} has no attribute '{name}'", hint)
 
 

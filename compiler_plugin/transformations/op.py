@@ -228,7 +228,7 @@ class Op:
         raise LiteRtError(
             Status.NOT_FOUND,
             f"no op is named '{name}'",
-            hint=hint or "Add a class with this `op` to the folder ops.",
+            hint=hint or f"Add a class with op = '{name}' to the folder 'ops' of your extensions.",
         )
 
     def attach(self, node: Node) -> None:

@@ -82,7 +82,7 @@ def _check_number(op: str, what: str, number: int | None, least: int) -> None:
     is_whole = isinstance(number, int) and not isinstance(number, bool)
     if number is not None and not (is_whole and number >= least):
         raise refused(
-            f"{what}={number!r:.100} of {op}", f"Give a whole number of at least {least}."
+            f"{what} of {op} cannot be {number!r:.100}", f"Give a whole number of at least {least}."
         )
 
 

@@ -287,7 +287,7 @@ def _named_error(
     before = (
         f"Transformations that ran before: {', '.join(ran)}."
         if ran
-        else "No transformation ran before."
+        else "No transformation had run before this error."
     )
     return LiteRtError(status, what, ", ".join(filter(None, places)), f"{hint} {before}".lstrip())
 

@@ -241,7 +241,7 @@ def _prepare(interpreter: Interpreter, region: StockRegion, ops: Sequence[Op]) -
 def _find_fault(op: Op, value_of: Callable[[Tensor], Array | None]) -> str:
     """Returns why an op must not be inferred, because its kernel could crash; "" if there is no reason."""
     if lacks_input(op):
-        return f"its input {op.inputs.index(None)} is missing"
+        return f"the required input {op.inputs.index(None)} is not connected"
     if not op.outputs and not has_side_effects(op):
         return "the op has no output"
     if op.name == "BROADCAST_ARGS":

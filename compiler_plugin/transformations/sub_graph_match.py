@@ -104,7 +104,10 @@ class SubgraphMatch:
         """
         nodes = self.input_nodes(port)
         if len(nodes) != 1:
-            raise self.error(f"{len(nodes)} ops read input {port}", "Use input_nodes.")
+            raise self.error(
+                f"single_input_node({port}) needs a single reader, but {len(nodes)} ops read input {port}",
+                f"Use input_nodes({port}).",
+            )
         return nodes[0]
 
     def output_node(self, port: int) -> tuple[Node, int]:

@@ -62,12 +62,13 @@ class ConfiguredReplacement(Transformation):
     def check_description(self, description: ReplacementDescription) -> None:
         """Raises an error if this class does not accept the `match_kind` of a description."""
         if description.match_kind not in self.match_kinds:
+            accepted = " or ".join(f"'{kind.value}'" for kind in self.match_kinds)
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"match_kind is '{description.match_kind.value}' for '{description.replacement_id}', "
-                f"but transformation {self.name} accepts only "
-                f"{' or '.join(kind.value for kind in self.match_kinds)}",
+                f"but transformation '{self.name}' accepts only {accepted}",
                 description.where,
+                f"Set match_kind to {accepted}.",
             )
 
     def find_unmatched(self) -> list[str]:
@@ -103,7 +104,8 @@ class SubgraphReplacement(ConfiguredReplacement):
         """
         if not match.description.op:
             raise match.error(
-                f"{type(self).__name__} has no replace_sub_graph, and the description names no op"
+                f"class {type(self).__name__} has no replace_sub_graph, and the description names no op",
+                "Define replace_sub_graph in the class, or add an op to the description.",
             )
         return _create_op(graph, match)
 

@@ -182,7 +182,7 @@ def _names(transformation: Transformation, method: str) -> list[str]:
 
 def _wrong_rule(transformation: Transformation, method: str, given: object) -> LiteRtError:
     return refused(
-        f"{method} of {transformation.name} returns {given!r:.100}",
+        f"{method} of transformation '{transformation.name}' returns {given!r:.100}",
         "Return a list of transformations, by name or class.",
     )
 

@@ -188,11 +188,11 @@ _BROKEN = {
     "not text": ("\0\1", "null bytes"),
     "lacks its method": (
         "from compiler_plugin.transformations import Transformation\nclass Empty(Transformation): ...\n",
-        "Empty lacks find_and_replace_pattern",
+        "class Empty lacks find_and_replace_pattern",
     ),
     "no base": (
         "class Free:\n    def find_and_replace_pattern(self, graph): ...\n",
-        "Free has find_and_replace_pattern, but is not derived from a class of extensions",
+        "class Free has find_and_replace_pattern, but is not derived from a class of extensions",
     ),
     "cannot be made": (
         dedent(small("Made")) + "    def __init__(self):\n        self.x = 1 / 0\n",
@@ -208,7 +208,7 @@ _BROKEN = {
     ),
     "its rules are no list": (
         dedent(small("Made")) + "    def run_after(self): return 'other'\n",
-        "run_after of made returns 'other'",
+        "run_after of transformation 'made' returns 'other'",
     ),
 }
 

@@ -112,8 +112,8 @@ def _result_without_source(graph: Graph) -> None:
         (_write_foreign, "MUL 'z' writes tensor 'z', which is not in this subgraph"),
         (_shape, "constant tensor 'w' have 16 bytes, but .*5xf32.* takes 20"),
         (_no_type, "the type of tensor 'untyped', which .* writes, is not known"),
-        (_foreign_output, "the outputs have tensor 'z'"),
-        (_foreign_signature, "the inputs of signature 'main' have tensor 'z'"),
+        (_foreign_output, "the outputs contain tensor 'z'"),
+        (_foreign_signature, "the inputs of signature 'main' contain tensor 'z'"),
         (
             _result_without_source,
             "Result 'y' of the model is tensor 'y', but no op writes this tensor",

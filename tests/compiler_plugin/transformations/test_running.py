@@ -191,7 +191,7 @@ def test_what_is_no_exception_names_the_transformation_too(
             "graph.nodes[0].in_port(0).data.get_shape()[[0, 1]]",
             "Shapes and list attributes are tuples",
         ),
-        ("graph.no_such_thing", "No transformation ran before."),
+        ("graph.no_such_thing", "No transformation had run before this error."),
     ],
 )
 def test_a_name_of_the_model_optimizer_s_is_told_its_counterpart(
@@ -206,7 +206,7 @@ def test_a_result_that_is_no_count_is_refused(run: Run, result: str) -> None:
     error = refusal(run, middle_a=f"return {result}")
     assert error.status is Status.INVALID_TRANSFORMATION
     assert "find_and_replace_pattern returns" in error.what
-    assert error.hint.endswith("No transformation ran before.")
+    assert error.hint.endswith("No transformation had run before this error.")
 
 
 def test_a_condition_that_crashes_is_an_error_of_its_transformation(

@@ -111,7 +111,9 @@ def test_one_that_waits_for_itself_is_a_circle() -> None:
 @pytest.mark.parametrize("rule", ["fuse_swish", [3], 7, [int], [None]])
 def test_a_rule_that_is_no_list_of_names_is_refused(rule: object) -> None:
     error = refusal(Named("a", before=rule))
-    assert error.status is Status.INVALID_ARGUMENT and "run_before of a" in error.what
+    assert (
+        error.status is Status.INVALID_ARGUMENT and "run_before of transformation 'a'" in error.what
+    )
 
 
 _RULES = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=24)
