@@ -51,19 +51,23 @@ def test_a_value_has_a_text(value: Value, define_type: str, text: str) -> None:
         ((1, 2.5), "int[]", "2.5, expected int"),
         ((1, 2), "int", "2 values, expected one int"),
         ("x", "float", "the string 'x', expected float"),
-        ("a\nb", "", "which a #define cannot contain: it contains '\\n'"),
+        ("a\nb", "", "a #define cannot contain the text 'a\\nb': it contains '\\n'"),
         (
             "a\\",
             "",
-            "which a #define cannot contain: it contains a comment, or ends with a backslash",
+            "a #define cannot contain the string 'a\\\\': it contains a comment, or ends with a backslash",
         ),
         (
             "a // b",
             "",
-            "which a #define cannot contain: it contains a comment, or ends with a backslash",
+            "a #define cannot contain the string 'a // b': it contains a comment, or ends with a backslash",
         ),
-        ("a /* b", "", "which a #define cannot contain: a comment does not end with '*/'"),
-        ("it's", "", "which a #define cannot contain: ' has no matching quote"),
+        (
+            "a /* b",
+            "",
+            "a #define cannot contain the text 'a /* b': a comment does not end with '*/'",
+        ),
+        ("it's", "", "a #define cannot contain the text \"it's\": ' has no matching quote"),
     ],
 )
 def test_a_value_of_another_type_is_refused(value: Value, define_type: str, says: str) -> None:
@@ -100,7 +104,7 @@ def test_a_text_of_a_configuration_may_have_what_a_line_of_c_has(value: str, tex
 
 @pytest.mark.parametrize("value", ["1 /* 2", "1 /*/", "it's", '"', "a\nb", "a\x93b"])
 def test_a_text_that_would_reach_beyond_its_line_is_refused(value: str) -> None:
-    with pytest.raises(LiteRtError, match="which a #define cannot contain: "):
+    with pytest.raises(LiteRtError, match="a #define cannot contain the text "):
         define_text(value, is_plain=True)
 
 

@@ -225,11 +225,11 @@ def test_scalars_are_passed_by_value(
 @pytest.mark.parametrize(
     ("binding", "options", "says"),
     [
-        (ScalarArgument(I32, Literal(0.5)), None, "0.5, but int32 is expected"),
-        (ScalarArgument(I32, Literal(2**31)), None, "2147483648, but int32 is expected"),
-        (ScalarArgument(I32, Literal("x")), None, "the text 'x', but int32 is expected"),
+        (ScalarArgument(I32, Literal(0.5)), None, "the value is 0.5, but must be of type int32"),
+        (ScalarArgument(I32, Literal(2**31)), None, "the value is 2147483648, but must be of type int32"),
+        (ScalarArgument(I32, Literal("x")), None, "the value is the text 'x', but must be of type int32"),
         (ScalarArgument(I32, Literal((1, 2))), None, "a scalar argument cannot have several values"),
-        (ScalarArgument(I32, FlexOption("m")), {"n": 1, "mm": 2}, "its options are mm, n. Did you mean"),
+        (ScalarArgument(I32, FlexOption("m")), {"n": 1, "mm": 2}, "it has only 'mm', 'n'. Did you mean"),
         (ScalarArgument(I32, FlexOption("n")), {"n": {"a": 1}}, "is not a text, a number or a list of numbers"),
         (ScalarArgument(I32, FlexOption("n")), b"\1\0\0\0\2\0\0\0", "not a FlexBuffer map. For options in"),
         (ScalarArgument(I32, StructField(I32, 6)), b"\0" * 8, "is at bytes 6 to 10, but the options have 8 bytes"),
@@ -297,9 +297,9 @@ def test_more_between_tasks_than_ddr_is_refused() -> None:
     with pytest.raises(LiteRtError) as error:
         lower(b.build().subgraphs, layer(), soc=EMU4)
     assert error.value.status is Status.UNSUPPORTED
-    assert (
-        "the tensors between its tasks need 2147483648 bytes, but EMU4 has 1073741824 bytes of DDR"
-        in error.value.what
+    assert error.value.what == (
+        "the tensors between the tasks of function 'Partition_0' need 2147483648 bytes, "
+        "but EMU4 has 1073741824 bytes of DDR"
     )
 
 

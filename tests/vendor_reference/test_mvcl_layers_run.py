@@ -154,7 +154,7 @@ def test_local_memory_scratch_data_and_elements_of_options(tmp_path: Path) -> No
 WRONG: dict[str, tuple[dict[str, FlexValue], str]] = {
     "no such option": (
         {"other": 1},
-        "argument 6: the op has no option 'biases'; its options are other",
+        "argument 6: the op has no option 'biases'; it has only 'other'",
     ),
     "too few elements": (
         {"biases": [1.0]},
@@ -164,7 +164,10 @@ WRONG: dict[str, tuple[dict[str, FlexValue], str]] = {
         {"biases": 1.0},
         "argument 6: option 'biases': element index 1 is out of range: the only element",
     ),
-    "a text": ({"biases": ["a", "b"]}, "argument 6: the text 'b', but float32 is expected"),
+    "a text": (
+        {"biases": ["a", "b"]},
+        "argument 6: the value is the text 'b', but must be of type float32",
+    ),
 }
 
 

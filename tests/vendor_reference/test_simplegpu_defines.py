@@ -130,8 +130,7 @@ def test_an_option_that_cannot_be_a_define_is_noted() -> None:
         "op 'Mine': option 'a-b' becomes no define: the option's name cannot be part of a C identifier.",
         "op 'Mine': option 'blob' becomes no define: the value is neither numbers nor text.",
         "op 'Mine': option 'nested' becomes no define: the value is neither numbers nor text.",
-        "op 'Mine': option 'note' becomes no define: the value is the text \"it's\", which a #define "
-        "cannot contain: ' "
+        "op 'Mine': option 'note' becomes no define: a #define cannot contain the text \"it's\": ' "
         "has no matching quote.",
     ]
 

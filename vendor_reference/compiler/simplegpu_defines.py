@@ -242,7 +242,7 @@ def _options(op: Op, values: OpValues, notes: list[str]) -> list[tuple[str, str]
             try:
                 defines.append((f"PARAM_{key}", define_text(value)))
             except LiteRtError as error:
-                reason = f"the value is {error.what}"
+                reason = error.what
         if reason:
             notes.append(f"op '{op.name}': option {key!r} becomes no define: {reason}.")
     return defines
@@ -287,7 +287,7 @@ def _typed(value: Scalar, element_type: str) -> str:
             raise _error(f"the string '{value}', expected {element_type}")
         if define_line(value) != value:
             what = "it contains a comment, or ends with a backslash"
-            raise _error(f"the string {value[:40]!r}, which a #define cannot contain: {what}")
+            raise _error(f"a #define cannot contain the string {value[:40]!r}: {what}")
         return value
     if element_type == "float" or (isinstance(value, float) and not element_type):
         return _float(float(value))

@@ -118,7 +118,7 @@ def define_line(text: str) -> str:
     elif found := re.search("[\"']", _COMMENT_OR_TEXT.sub("", line)):
         reason = f"{found[0]} has no matching quote"
     if reason:
-        shown = f"the text {text[:40]!r}, which a #define cannot contain: {reason}"
+        shown = f"a #define cannot contain the text {text[:40]!r}: {reason}"
         raise LiteRtError(Status.INVALID_ARGUMENT, shown)
     return line
 

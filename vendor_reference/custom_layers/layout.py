@@ -193,5 +193,6 @@ def _fold_padding(padding: Sequence[int], padded: Sequence[Size]) -> Dims:
 def _no_view(shape: Sequence[Size], why: str) -> LiteRtError:
     shown = "x".join(map(str, shape))
     return LiteRtError(
-        Status.UNSUPPORTED, f"a kernel cannot see a tensor of {shown} as B, F, Y and X: {why}"
+        Status.UNSUPPORTED,
+        f"a kernel with B, F, Y and X cannot use a tensor of shape {shown}: {why}",
     )

@@ -137,9 +137,10 @@ class OpValues:
                 "FlexBuffer map",
                 "For options in a C struct, use 'field' with a type and an offset.",
             )
-        has = ", ".join(entries) or "none"
-        hint = did_you_mean(source.key, entries) or "Give a default."
-        raise self._error(f"the op has no option '{source.key}'; its options are {has}", hint)
+        has = f"only {', '.join(map(repr, entries))}" if entries else "no options"
+        hint = did_you_mean(source.key, entries)
+        hint = hint or "Correct the name, or give a default in the layer's description."
+        raise self._error(f"the op has no option '{source.key}'; it has {has}", hint)
 
     def _element(self, value: Value, source: FlexOption) -> Value:
         assert source.element is not None

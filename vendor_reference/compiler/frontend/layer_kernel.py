@@ -219,7 +219,8 @@ def program_source(layer: CustomLayer, file: LayerFile) -> Source:
 
 def _not_a(element_type: ElementType, what: str) -> LiteRtError:
     return LiteRtError(
-        Status.INVALID_ARGUMENT, f"{what}, but {element_type.name.lower()} is expected"
+        Status.INVALID_ARGUMENT,
+        f"the value is {what}, but must be of type {element_type.name.lower()}",
     )
 
 
