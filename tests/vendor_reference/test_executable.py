@@ -302,7 +302,7 @@ def test_a_header_with_any_other_value_is_refused_or_still_an_executable(
         (["functions", 0, "tasks", 1, "commands", 0, 1, 1], [0, 0], "argument in a command must be a constant"),
         (["functions", 0, "tasks", 1, "arguments", 1, "index"], 1, "output index 1 is out of range"),
         (["functions", 0, "tasks", 1, "arguments", 1], {"kind": "local", "size_bytes": 1}, "kind local"),
-        (["instructions", 0, 1, 2], "long size", "'long size' is not a field"),
+        (["instructions", 0, 1, 2], "long size", "'long size' is not the type and name of a field"),
         (["functions", 0, "tasks", 0, "arguments", 0], {"kind": "input", "offset": 64}, "cannot have offset"),
         (["functions", 0, "tasks", 0, "arguments", 4], {"kind": "scalar"}, "the scalar has no bytes"),
         (["functions", 0, "tasks", 1, "commands", 0, 1, 5], [0, 0], "the dimension s0[0] is not known"),
@@ -311,8 +311,8 @@ def test_a_header_with_any_other_value_is_refused_or_still_an_executable(
         (["constants", 0], {"type": ["FLOAT16", []], "offset": 0, "panel": 16}, "tensor<f16> cannot have panels"),
         (["constants", 1, "panel"], -1, "-1 is not from 0"),
         (["functions", 0, "inputs", 0], ["FLOAT32", [-1]], "-1 is not from 0"),
-        (["functions", 0, "inputs", 0], ["STRING", [1]], "STRING of shape"),
-        (["functions", 0, "inputs", 0], ["FLOAT32", [2**31 - 1] * 3], "FLOAT32 of shape"),
+        (["functions", 0, "inputs", 0], ["STRING", [1]], "a tensor of type STRING and shape [1] is not supported"),
+        (["functions", 0, "inputs", 0], ["FLOAT32", [2**31 - 1] * 3], "2147483647] is too large"),
         (["constants", 0, "offset"], 64, "unchanged"),
         (["constants", 1, "offset"], 128, "6 bytes at offset 128 are outside"),
         (["constants", 1, "offset"], 1, "6 bytes at offset 1 are outside"),
@@ -423,7 +423,9 @@ def test_large_constants_of_a_file_are_copied_into_a_file(
         assert bytes(module) == bytes(write_executable(made))
         monkeypatch.setattr(byte_code, "_SPOOLED_SIZE", 4096)
         os.truncate(tmp_path / "weights", 100)
-        with pytest.raises(LiteRtError, match="the model's file was truncated") as error:
+        with pytest.raises(
+            LiteRtError, match="the model's file became shorter while it was read"
+        ) as error:
             write_executable(made)
         assert error.value.status is Status.FILE_IO
 

@@ -84,7 +84,10 @@ def test_a_damaged_choice_is_ignored_with_a_warning(
         changed = {**kept, "tuning": kept["tuning"] | damage}
         write_entry(str(path), "tuning", json.dumps(changed).encode())
     assert find_tuning(device.info) is None
-    assert "The damaged file with the firmware's tuning is ignored" in caplog.text
+    assert (
+        "The stored tuning of the firmware cannot be used, and the default is used instead"
+        in caplog.text
+    )
     assert opened_anew(device).firmware_tuning == device.default_tuning
 
 

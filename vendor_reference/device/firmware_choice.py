@@ -70,7 +70,10 @@ def find_tuning(info: DeviceInfo) -> FirmwareTuning | None:
     except OSError:
         return None
     except LiteRtError as error:
-        _LOG.warning("The damaged file with the firmware's tuning is ignored: %s", error)
+        _LOG.warning(
+            "The stored tuning of the firmware cannot be used, and the default is used instead: %s",
+            error,
+        )
         return None
 
 

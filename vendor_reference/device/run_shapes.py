@@ -248,5 +248,8 @@ def _check(
         larger = format_shape(tuple(map(max, value, shape.bound)))
         hint = f"Compile the model for larger shapes: --shape_bounds={shape.name}:{larger}."
         if status is not Status.INVALID_ARGUMENT:
-            hint = "The kernel has written past its output, or the bound is too small."
+            hint = (
+                "If the kernel has written a wrong shape, correct the kernel. If the bound is too small, "
+                "compile the model with a larger --shape_bounds."
+            )
         raise LiteRtError(status, f"{what} exceeds its bound {bound}", where, hint)

@@ -250,7 +250,7 @@ def _send(source: int, offset: int, size: int, target: int) -> None:
     while size:
         sent = os.sendfile(target, source, offset, size)
         if not sent:
-            raise OSError(errno.EIO, "the model's file was truncated")
+            raise OSError(errno.EIO, "the model's file became shorter while it was read")
         offset, size = offset + sent, size - sent
 
 

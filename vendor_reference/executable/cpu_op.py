@@ -214,8 +214,10 @@ def check_channels(
         node.at("dimension").integer(0, max(len(shape) - 1, 0))
     channels = shape[dimension] if shape else 1
     if len(scales) not in (1, channels) or len(zero_points) != len(scales):
+        counts = f"1 or {channels}" if channels != 1 else "1"
         raise node.error(
-            f"{tensor_type} cannot have {len(scales)} scales and {len(zero_points)} zero points"
+            f"{tensor_type} cannot have {len(scales)} scales and {len(zero_points)} zero points, but only "
+            f"{counts} of each for dimension {dimension}"
         )
 
 
@@ -292,7 +294,8 @@ def _type_mistake(tensor_type: RankedTensorType) -> str:
     element_type, shape = tensor_type.element_type, tensor_type.shape
     if element_type.bits and prod(shape) <= MOST // element_type.bits:
         return ""
-    return f"{element_type.name} of shape {list(shape)}"
+    what = "is too large" if element_type.bits else "is not supported"
+    return f"a tensor of type {element_type.name} and shape {list(shape)} {what}"
 
 
 _ELEMENT_TYPE = named(ElementType.__members__)

@@ -116,7 +116,7 @@ def parse_field(text: str) -> Field:
     """Parses the text of a field as `str(field)` returns it; raises ValueError for other text."""
     match = _FIELD.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is not a field")
+        raise ValueError(f"{text!r} is not the type and name of a field")
     return Field(match[2], match[1], int(match[3] or 1))
 
 

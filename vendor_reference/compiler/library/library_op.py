@@ -382,8 +382,8 @@ def _no_op(name: str, known: Collection[str]) -> LiteRtError:
         hint = did_you_mean(
             name,
             [*known, *_WORDS],
-            f"The library has {', '.join(known)}; {ALL} selects all of them, {AUTO} those with an "
-            "expected gain.",
+            f"'{ALL}' selects all ops of the library; '{AUTO}' selects the ops that are expected to be faster on "
+            f"the NPU. The library has {', '.join(known)}.",
         )
     return LiteRtError(
         Status.INVALID_TOOL_CONFIG, f"--{REFERENCE_OPS}: {what}", "vendor 'Reference'", hint
