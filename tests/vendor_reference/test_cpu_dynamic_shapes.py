@@ -315,10 +315,13 @@ def test_a_failing_init_leaves_the_next_run_good(compiler: Compiler) -> None:
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ("shapes[0].rank = 1;", "output 0 of rank 1"),
-        ("shapes[0].dims[0] = 11;", "11x3, exceeds its bound 10x3"),
-        ("shapes[0].dims[1] = 2;", "7x2, does not fit the compiled shape ?x3"),
-        ("shapes[0].dims[0] = -1;", "output 0 of rank 2, (-1, 3)"),
+        ("shapes[0].rank = 1;", "returns rank 1 for output 0, but the output has rank 2"),
+        ("shapes[0].dims[0] = 11;", "the shape 11x3 for 'first', which exceeds its bound 10x3"),
+        (
+            "shapes[0].dims[1] = 2;",
+            "the shape 7x2 for 'first', which does not fit the compiled shape ?x3",
+        ),
+        ("shapes[0].dims[0] = -1;", "returns the sizes [-1, 3] for output 0"),
         ('return LiteRtNpuFail(message, kLiteRtNpuInvalidArgument, "no sevens");', "no sevens"),
     ],
     ids=["rank", "bound", "fixed", "unknown", "refused"],
@@ -351,7 +354,7 @@ def test_a_shape_that_cannot_be_is_an_error_before_anything_runs(
     ("parts", "says"),
     [
         ({"shapes": 'return LiteRtNpuFail(message, kLiteRtNpuInvalidArgument, "no tens");'}, "no tens"),
-        ({"shapes": f"shapes[0].rank = 3; {OK}"}, "output 0 of rank 3"),
+        ({"shapes": f"shapes[0].rank = 3; {OK}"}, "returns rank 3 for output 0, but the output has rank 2"),
         ({"shapes": "abort();"}, "crashed"),
         ({"shapes": f"shapes[0].dims[0] = 10; shapes[0].dims[1] = 4; {OK}"}, "in the model it has [-1, 3]"),
     ],

@@ -126,12 +126,12 @@ def test_floats_are_converted_and_nothing_else(tmp_path: Path) -> None:
     with pytest.raises(LiteRtError) as error:
         chosen(path, one_op(4, element_type=I8))
     assert error.value.status is Status.UNSUPPORTED
-    assert "plain: input 0 is INT8, not FLOAT32" in error.value.what
+    assert "implementation 'plain': input 0 is INT8, not FLOAT32" in error.value.what
 
 
 def test_a_constant_is_asked_for(tmp_path: Path) -> None:
     path = library(tmp_path, configuration=f"config->inputs[0].needs_constant = 1; {OK}")
-    with pytest.raises(LiteRtError, match="plain: input 0 is not a constant"):
+    with pytest.raises(LiteRtError, match="implementation 'plain': input 0 is not a constant"):
         chosen(path, one_op(4))
 
 
@@ -163,14 +163,15 @@ def test_a_library_that_always_proposes_another_comes_to_an_end(tmp_path: Path) 
         tmp_path, init="config->dynamic_batch = !config->dynamic_batch; return kLiteRtNpuNotImplemented;"
     )  # fmt: skip
     with pytest.raises(
-        LiteRtError, match="no configuration that can run the op: plain: not implemented"
+        LiteRtError,
+        match="no configuration that can run the op: implementation 'plain': not implemented",
     ):
         chosen(path, one_op())
 
 
 def test_an_op_that_a_layer_cannot_do_is_refused_with_its_words(tmp_path: Path) -> None:
     op = CpuOp("PReLU", "y", (operand(4), operand(4)), (operand(4),))
-    with pytest.raises(LiteRtError, match="PReLU needs a tensor of rank 2 or more"):
+    with pytest.raises(LiteRtError, match="PReLU needs two inputs, a tensor of rank 2 or more"):
         chosen(prelu(tmp_path), op)
 
 

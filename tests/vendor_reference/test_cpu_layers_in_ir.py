@@ -142,8 +142,16 @@ def test_a_text_with_another_cpu_layer_is_refused() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("1x3x4x4x8xf32>", "1x3x4x4x9xf32>", "nChw8c of"),
-        ("blocks = [0 : i64, 0 : i64, 0 : i64, 0 : i64, 8 : i64]", "blocks = []", "dimensions"),
+        (
+            "1x3x4x4x8xf32>",
+            "1x3x4x4x9xf32>",
+            "but (1, 4, 4, 20) in layout nChw8c has shape (1, 3, 4, 4, 8)",
+        ),
+        (
+            "blocks = [0 : i64, 0 : i64, 0 : i64, 0 : i64, 8 : i64]",
+            "blocks = []",
+            "5 memory dimensions, but 0 block sizes",
+        ),
         ("blocks = [", "blocks = 7 : i64, other = [", "blocks is 7 : i64, expected an array"),
     ],
 )

@@ -274,7 +274,7 @@ def test_a_kernel_tells_the_shape_of_its_result(device: Any) -> None:
     ("first", "what"),
     [
         ("silent", "the kernel has not written the shape of 'kept'"),
-        ("above", "that the kernel has written, 9x3, exceeds its bound 8x3"),
+        ("above", "the kernel has written the shape 9x3 for 'kept', which exceeds its bound 8x3"),
     ],
 )
 def test_a_shape_that_cannot_be_is_an_error_and_the_next_run_is_good(

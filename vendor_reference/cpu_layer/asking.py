@@ -16,7 +16,7 @@ ASK_TIMEOUT_S = 60.0
 
 _CHILD = "vendor_reference.cpu_layer.library_worker"
 _HINT = (
-    "The compiler calls the library's functions while it compiles a model, see "
+    "Correct the library: the compiler calls its functions, which must not crash or hang; see "
     "litert_npu/cpu_layer.h."
 )
 

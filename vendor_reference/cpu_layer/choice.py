@@ -69,7 +69,7 @@ def choose(
                 settled = asked.settle(config)
                 candidates.append((asked.cost(settled), implementation, settled))
             except ValueError as error:
-                refusals.append(f"{name}: {error}")
+                refusals.append(f"implementation '{name}': {error}")
     candidates.sort(
         key=lambda candidate: candidate[0]
     )  # stable: the library's order decides between equal costs
@@ -78,7 +78,7 @@ def choose(
         if accepted is not None:
             reorders = asked.num_reorders(accepted)
             return Choice(implementation, names[implementation], accepted, reorders)
-        refusals += [f"{names[implementation]}: {reason}" for reason in reasons]
+        refusals += [f"implementation '{names[implementation]}': {reason}" for reason in reasons]
     said = "; ".join(dict.fromkeys(refusals))
     raise LiteRtError(
         Status.UNSUPPORTED,

@@ -153,7 +153,7 @@ class CpuLayerLibrary:
         """Returns the names of the layer types in the library."""
         count = self._count(self.table.get_num_layer_types(), "get_num_layer_types")
         if not count:
-            raise self._lie("get_num_layer_types: none")
+            raise self._lie("get_num_layer_types returns 0, but must return at least 1")
         return [
             self._text(self.table.get_layer_type(i), f"get_layer_type({i})") for i in range(count)
         ]
@@ -179,8 +179,17 @@ class CpuLayerLibrary:
         shapes = []
         for index, (struct, shape) in enumerate(zip(types, known, strict=True)):
             dims = tuple(struct.dims[0 : len(shape)])
-            if struct.rank != len(shape) or any(not 0 <= d < 2**31 for d in dims):
-                raise self._lie(f"get_output_shapes: output {index} of rank {struct.rank}, {dims}")
+            call = "get_output_shapes returns"
+            if struct.rank != len(shape):
+                raise self._lie(
+                    f"{call} rank {struct.rank} for output {index}, but the output has rank "
+                    f"{len(shape)}"
+                )
+            if any(not 0 <= d < 2**31 for d in dims):
+                raise self._lie(
+                    f"{call} the sizes {list(dims)} for output {index}, but each size must be from "
+                    f"0 to {2**31 - 1}"
+                )
             shapes.append(dims)
         return shapes
 
@@ -208,7 +217,8 @@ class CpuLayerLibrary:
             count = self.table.get_num_configurations(memory.struct, implementation)
         if not self._count(count, "get_num_configurations"):
             raise self._lie(
-                f"get_num_configurations for implementation {implementation}: 0, expected at least 1"
+                f"get_num_configurations returns 0 for implementation {implementation}, but must "
+                "return at least 1"
             )
         found = []
         for index in range(count):
@@ -273,7 +283,10 @@ class CpuLayerLibrary:
         try:
             known = CallStatus(status)
         except ValueError:
-            return self._lie(f"{call}: status {status}" + (f", {said}" if said else ""))
+            return self._lie(
+                f"{call} returns status {status}, which is not a LiteRtNpuStatus"
+                + (f", with the message: {said}" if said else "")
+            )
         what = said or f"the library gives no reason, only status {known.name}"
         return LiteRtError(
             _STATUSES.get(known, Status.RUNTIME_FAILURE),
@@ -302,12 +315,12 @@ class CpuLayerLibrary:
     def _text(self, value: Any, what: str) -> str:
         text = _decode(value)
         if not text or not text.isprintable():
-            raise self._lie(f"{what}: {text!r} is not a name")
+            raise self._lie(f"{what} is {text!r}, but must be a name of printable characters")
         return text
 
     def _count(self, count: int, call: str) -> int:
         if count > _MOST:
-            raise self._lie(f"{call}: {count}, expected {_MOST} at most")
+            raise self._lie(f"{call} returns {count}, but must return at most {_MOST}")
         return count
 
     def _lie(self, what: str) -> LiteRtError:

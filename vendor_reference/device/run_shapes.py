@@ -149,12 +149,12 @@ class RunShapes:
             value = tuple(self._ask(shape))
             task = self._function.tasks[shape.index]
             assert isinstance(task, CpuTask)
-            what = f"the shape of '{shape.name}' that {task.asset.file_name} computes, {format_shape(value)},"
+            what = f"{task.asset.file_name} computes the shape {format_shape(value)} for '{shape.name}', which"
             _check(shape, value, what, f"op '{task.op_name}', {self._where}")
             return value
         where = f"the shape of '{shape.name}', {self._where}"
         value = tuple(evaluate(size, self.__getitem__, where) for size in shape.sizes)
-        what = f"the shape of '{shape.name}' by its formulas, {format_shape(value)},"
+        what = f"the formulas of '{shape.name}' give the shape {format_shape(value)}, which"
         _check(shape, value, what, self._where)
         return value
 
@@ -173,7 +173,7 @@ class RunShapes:
                 Status.RUNTIME_FAILURE, f"the kernel has not written the shape of '{shape.name}'", where,
                 "Let one work item of the kernel write all dimensions of the shape.",
             )  # fmt: skip
-        what = f"the shape of '{shape.name}' that the kernel has written, {format_shape(numbers)},"
+        what = f"the kernel has written the shape {format_shape(numbers)} for '{shape.name}', which"
         _check(shape, tuple(numbers), what, where, Status.RUNTIME_FAILURE)
         self._values[index] = tuple(numbers)
 

@@ -70,8 +70,16 @@ class MemoryLayout:
 
     def find_mistake(self, rank: int) -> str:
         """Returns the reason why the layout does not fit tensors of a rank; "" if the layout fits."""
-        if not len(self.order) == len(self.blocks) <= MAX_RANK:
-            return f"the layout has {len(self.order)} memory dimensions"
+        if len(self.order) != len(self.blocks):
+            return (
+                f"the layout has {len(self.order)} memory dimensions, but {len(self.blocks)} block "
+                "sizes"
+            )
+        if len(self.order) > MAX_RANK:
+            return (
+                f"the layout has {len(self.order)} memory dimensions, but must have at most "
+                f"{MAX_RANK}"
+            )
         whole = [d for d, b in zip(self.order, self.blocks, strict=True) if not b]
         if sorted(whole) != list(range(rank)):
             return f"the layout has the dimensions {whole}, but the tensor has rank {rank}"

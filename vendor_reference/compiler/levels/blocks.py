@@ -70,7 +70,8 @@ class BlockOp(LayerOp):
             raise VerifyException(mistake)
         if shape_of(packed) != layout.dims(shape):
             raise VerifyException(
-                f"shape {shape_of(packed)}, {layout} of {shape} has {layout.dims(shape)}"
+                f"the blocked tensor has shape {shape_of(packed)}, but {shape} in layout {layout} "
+                f"has shape {layout.dims(shape)}"
             )
         if element_type_of(source) is not element_type_of(target):
             raise VerifyException(f"elements change: {source} becomes {target}")
