@@ -86,7 +86,7 @@ def _find_problem(op: Op) -> str:
         has_options = op.options is not None and op.options.type_name == "SplitOptions"
         count = op.options.get("num_splits") if op.options and has_options else 0
         if count != len(op.outputs):
-            return f"SPLIT makes {count} parts, but has {len(op.outputs)} outputs"
+            return f"SPLIT makes {count} parts, but has {_count(len(op.outputs), 'output')}"
     return ""
 
 
@@ -158,8 +158,9 @@ def _find_mismatch(
 ) -> str:
     """Returns a phrase about how a subgraph mismatches the caller's operands or results; "" if they match."""
     counts = len(called.inputs), len(called.outputs)
-    if counts != (len(operands), 1 if results is None else len(results)):
-        return f"which has {counts[0]} inputs and {counts[1]} outputs"
+    expected = len(operands), 1 if results is None else len(results)
+    if counts != expected:
+        return f"which has {_ports(*counts)}, but must have {_ports(*expected)}"
     if results is None and called.outputs[0].element_type is not ElementType.BOOL:
         return "whose output is not a bool"
     pairs = [*operands, *(results or ())], [*called.inputs, *called.outputs]
@@ -168,6 +169,14 @@ def _find_mismatch(
             types = [t.element_type.name.lower() for t in (tensor, given)]
             return f"whose '{tensor.name}' is {types[0]}, but the caller's '{given.name}' is {types[1]}"
     return ""
+
+
+def _ports(num_inputs: int, num_outputs: int) -> str:
+    return f"{_count(num_inputs, 'input')} and {_count(num_outputs, 'output')}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("s" if number != 1 else "")
 
 
 def _damaged(what: str, where: str) -> LiteRtError:

@@ -117,7 +117,7 @@ def zero_byte() -> Model:
         (changed("SLICE", [0]), "SLICE lacks input 1"),
         (changed("SLICE", [0, 1, 1], outputs=0), "SLICE has no output"),
         (changed("STRIDED_SLICE", [0]), "STRIDED_SLICE lacks input 1"),
-        (changed("SPLIT", [0, 1]), "SPLIT makes 0 parts, but has 1 outputs"),
+        (changed("SPLIT", [0, 1]), "SPLIT makes 0 parts, but has 1 output"),
         (changed("SIGN", [0], outputs=0), "SIGN has no output"),
         (reshaped, "RESHAPE makes 33 dimensions, but its output has 2"),
         (
@@ -142,7 +142,7 @@ def zero_byte() -> Model:
         ),
         (
             branching("WHILE", {**WHILE, "cond_subgraph_index": 1}, lambda called: None),
-            "WHILE calls subgraph 1, which has 2 inputs and 2 outputs",
+            "WHILE calls subgraph 1, which has 2 inputs and 2 outputs, but must have 2 inputs and 1 output",
         ),
         (
             branching("WHILE", {**WHILE, "body_subgraph_index": 0}, lambda called: None),
