@@ -107,7 +107,8 @@ def _noting() -> Iterator[None]:
     except OSError as error:
         serving = sys.modules.get("litert.host.serving")  # set in the process of a device
         if serving is None or not serving.has_host():
-            _note(": ".join(filter(None, (error.strerror, error.filename))))
+            where = f" ({error.filename})" if error.filename else ""
+            _note(f"{error.strerror or error}".removesuffix(".") + where)
         raise
 
 
@@ -116,16 +117,18 @@ def _note(why: str) -> None:
     import logging  # imported here, since the import takes as long as reading an entry
 
     logging.getLogger(__name__).warning(
-        "There is no cache, so each process builds its kernels (%s). Set LITERT_NPU_CACHE_DIR to "
-        "a folder for the cache.",
+        "Kernels are not cached, so each process builds its kernels again: %s. Set "
+        "LITERT_NPU_CACHE_DIR to a folder for the cache.",
         why,
     )
 
 
 def _check_ours(folder: str) -> None:
     found = os.lstat(folder)
-    if stat.S_ISLNK(found.st_mode) or not is_own(found):
-        raise PermissionError(errno.EPERM, "a link, or a folder that others can write to", folder)
+    if stat.S_ISLNK(found.st_mode):
+        raise PermissionError(errno.EPERM, "the cache folder is a link", folder)
+    if not is_own(found):
+        raise PermissionError(errno.EPERM, "other users can write to the cache folder", folder)
 
 
 def _folder() -> str:

@@ -112,7 +112,7 @@ class CompileCache:
         from litert.model.writer import write_model
 
         path = self._path(key, _COMPILED)
-        with self._storing(path, "The model that was compiled at load"):
+        with self._storing(path, "The compiled model"):
             os.makedirs(self._folder, exist_ok=True)
             write_model(
                 model,
@@ -142,7 +142,11 @@ class CompileCache:
                 reason, hint = error.what, error.hint and f" {error.hint}"
             else:
                 reason, hint = f"cannot write: {error.strerror or error}".lower(), ""
-            _LOG.warning("%s is not kept: %s (%s).%s", what, reason, self._folder, hint)
+            if isinstance(error, FileExistsError):
+                reason, hint = "the cache folder is a file", " Give a folder."
+            _LOG.warning(
+                "%s is not stored in the cache: %s (%s).%s", what, reason, self._folder, hint
+            )
         else:
             trim_folder(self._folder, _OURS, self._limit_bytes, path)
 
@@ -171,7 +175,7 @@ def _problem(kept: Kept, options: Options) -> str:
     for asset in assets:
         if asset.op_name not in named:
             if files:  # a file deeper in a directory, which the key does not cover
-                return f"'{asset.name}' is in none of the files whose changes are detected"
+                return f"it is unknown whether '{asset.name}' has changed, because its file is not watched"
             continue  # a file of a layer in a directory that the key covers
         if asset.companion_path and not _is_unchanged(asset, infos, root):
             return f"'{asset.name}' has changed"

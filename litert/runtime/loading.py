@@ -355,14 +355,16 @@ def _check_accelerators(
     """Raises an error for ops on the CPU if the CPU is not allowed."""
     cpu_ops = [op for op in opened.model.ops() if not is_dispatch_op(op)]
     if cpu_ops and HardwareAccelerator.CPU not in accelerators:
-        count = "1 op is" if len(cpu_ops) == 1 else f"{len(cpu_ops)} ops are"
+        count = "1 op" if len(cpu_ops) == 1 else f"{len(cpu_ops)} ops"
         names = ", ".join(dict.fromkeys(op.name for op in cpu_ops[:3]))
+        verb = "is" if len(cpu_ops) == 1 else "are"
         raise LiteRtError(
             Status.COMPILATION,
-            f"{count} not in an NPU call ({names}{', ...' if cpu_ops[3:] else ''})",
+            f"{count} ({names}{', ...' if cpu_ops[3:] else ''}) {verb} not in an NPU call, and the "
+            "CPU is not selected",
             where,
-            "Add HardwareAccelerator.CPU to run these ops on the CPU; on the command line, "
-            "--accelerator=npu,cpu."
+            "Select the CPU too: HardwareAccelerator.NPU | HardwareAccelerator.CPU in Python, "
+            "--accelerator=npu,cpu on the command line."
             if opened.is_compiled
             else f"{opened.why_on_cpu(_COMPILE_IT)} With HardwareAccelerator.CPU (on the command "
             "line, --accelerator=npu,cpu), the CPU runs the model.",
