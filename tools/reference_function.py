@@ -61,7 +61,7 @@ def load_reference(text: str) -> Callable[[Op, Sequence[Any]], list[Any]]:
 
     path, _, name = text.rpartition(":")
     if not path.endswith(".py"):
-        raise usage_error(f"--reference={text}", "Write the function as file.py:function.")
+        raise usage_error(f"--reference is '{text}', but must be file.py:function")
     check_input(path)
     try:
         # The module gets no name of its own, since the file may import a module with the same name.

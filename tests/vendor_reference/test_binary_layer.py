@@ -100,7 +100,7 @@ def test_a_file_without_the_qualifiers_of_arguments_is_read() -> None:
 
 def test_a_description_that_is_left_out_is_refused() -> None:
     layer = BinaryLayer("a.json", {"a.json": _file("a.json", b"{}", is_left_out=True)}, [])
-    with pytest.raises(LiteRtError, match=r"the description 'a\.json' is omitted"):
+    with pytest.raises(LiteRtError, match=r"the file does not contain the description 'a\.json'"):
         unpack_binary_layer(pack_binary_layer(layer), "x.bin")
 
 

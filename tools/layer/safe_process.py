@@ -25,8 +25,14 @@ _HINTS = {
 }
 _COMPILER_HINT = (
     "OpenCL compilers crash or hang on some kernels: simplify the kernel, or use another driver "
-    "(LITERT_NPU_OPENCL). If the compiler only needs more time, raise --timeout_s."
+    "(LITERT_NPU_OPENCL)."
 )
+_COMPILER_HINTS = {
+    Status.RUNTIME_FAILURE: _COMPILER_HINT,
+    Status.TIMEOUT_EXPIRED: f"{_COMPILER_HINT} If the compiler only needs more time, raise "
+    "--timeout_s.",
+}
+_START_HINTS = {Status.TIMEOUT_EXPIRED: "No kernel has run yet: raise --timeout_s."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,7 @@ def stage(what: str, crash_cause: str = "") -> dict[str, object]:
 
 def compiling(path: str) -> dict[str, object]:
     """Returns a message which says that the next step compiles a layer."""
-    return {"stage": f"{path} was being compiled", "hint": _COMPILER_HINT}
+    return {"stage": f"{path} was being compiled", "hints": _COMPILER_HINTS}
 
 
 def answer(passed: bool, text: str, values: object) -> dict[str, object]:
@@ -72,7 +78,7 @@ def run_safely(target: str, request: Mapping[str, Any]) -> Answer:
       LiteRtError: The error that the child raised; RUNTIME_FAILURE or TIMEOUT_EXPIRED, with a message about the
         step that was running.
     """
-    last: dict[str, Any] = stage("the process was starting")
+    last: dict[str, Any] = {"stage": "the process was starting", "hints": _START_HINTS}
     try:
         for message in call_in_child(
             target,
@@ -90,7 +96,7 @@ def run_safely(target: str, request: Mapping[str, Any]) -> Answer:
         if error.where != target or error.status not in _HINTS:
             raise
         what = f"{error.what}, while {last['stage']}"
-        hint = last.get("hint") or _HINTS[error.status]
+        hint = last.get("hints", _HINTS).get(error.status, "")
         if error.status is Status.RUNTIME_FAILURE and last.get("crash_cause"):
             hint = f"{last['crash_cause']} {hint}"
         raise LiteRtError(error.status, what, request["path"], hint) from error

@@ -80,8 +80,11 @@ def find_description(options: LayerOptions, ops: Sequence[Op]) -> tuple[str, str
         return options.path, ""
     path = f"{stem}.json"
     if os.path.lexists(path):
-        what = f"a .cl file cannot contain local sizes, and {path} already exists"
-        hint = "Tune the .json file if it describes the kernel, or move the .json file away."
+        what = (
+            "a .cl file cannot contain local sizes, so a new description is needed, but "
+            f"{path} already exists"
+        )
+        hint = f"If {path} describes the kernel, tune {path}; if not, move {path} away."
         raise LiteRtError(Status.ALREADY_EXISTS, what, options.path, hint)
     layer, _ = load_layer(options, ops[0].name)
     names = [

@@ -65,10 +65,13 @@ def entries_by_build(
         layer, kernels = layers[task.op_name], program.kernels
         entry = find_entry(layer, program)
         if entry is None:
-            has = ", ".join(sorted(kernels)) or "none"
+            wanted = layer.kernel.entry or layer.op_name
+            has = ", ".join(sorted(kernels))
             raise LiteRtError(
                 Status.NOT_FOUND,
-                f"no kernel '{layer.kernel.entry or layer.op_name}' in the asset, which has {has}",
+                f"no kernel '{wanted}' in the asset, which has {has}"
+                if has
+                else f"the asset has no kernel, but must have kernel '{wanted}'",
                 _where(layer),
                 "Set the layer's entry to one of these kernels."
                 if layer.kernel.entry

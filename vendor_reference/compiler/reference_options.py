@@ -48,7 +48,7 @@ def half_tensors(options: Mapping[str, str]) -> HalfTensors:
     except ValueError:
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            f"--{REFERENCE_FP16}={value}",
+            f"--{REFERENCE_FP16} is '{value}', but must be {', '.join(others)} or {last}",
             "vendor 'Reference'",
-            f"Use {', '.join(others)} or {last}: this is the type of half tensors in kernels.",
+            "The option sets the type of half tensors in kernels.",
         ) from None

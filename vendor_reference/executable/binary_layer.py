@@ -192,7 +192,9 @@ def unpack_binary_layer(data: bytes | memoryview, where: str) -> BinaryLayer:
         files[file.path] = file
     description = fields["description"].text(files)
     if files[description].data is None:
-        raise fields["description"].error(f"the description '{description}' is omitted")
+        raise fields["description"].error(
+            f"the file does not contain the description '{description}'"
+        )
     return BinaryLayer(description, files, [_code(n, payload) for n in fields["codes"].items()])
 
 

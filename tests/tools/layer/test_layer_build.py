@@ -110,7 +110,10 @@ def test_an_op_that_a_layer_without_source_was_not_built_for_says_so(
 ) -> None:
     arguments = ("Softsign.json", "--model=model.tflite", "--op=2", "-o", "s.bin", "--nosource")
     assert litert_npu("layer", "build", *arguments) == 0
-    with pytest.raises(LiteRtError, match="no machine code, and the source code is omitted"):
+    with pytest.raises(
+        LiteRtError,
+        match="the layer has no machine code for these shapes and options, and its source code was omitted",
+    ):
         _apply(described, "s.bin")
 
 

@@ -121,7 +121,10 @@ MISFITS = {
         "__kernel void k(__global float* x) { x[0] = 1; }",
         "number of arguments of kernel 'k': 1 declared, 2 bound",
     ),
-    "no kernel": ("float f(float x) { return x; }", "no kernel 'k' in the asset, which has none"),
+    "no kernel": (
+        "float f(float x) { return x; }",
+        "the asset has no kernel, but must have kernel 'k'",
+    ),
 }
 
 

@@ -291,7 +291,7 @@ WRONG = {
     "no such input": (["--input=z=x.npy"], "'z' is not the name or index of a tensor"),
     "no reference": (["--reference=ref.py:none"], "the file has no function 'none'"),
     "no file": (["--reference=no.py:f"], "NOT_FOUND: no such file (no.py)"),
-    "no module": (["--reference=f"], "--reference=f. Write the function as file.py:function"),
+    "no module": (["--reference=f"], "--reference is 'f', but must be file.py:function"),
     "a reference that fails": (["--reference=ref.py:fails"], "ValueError: of a kind"),
     "too many": (["--reference=ref.py:too_many"], "returns 2 arrays, but the op has 1 output"),
     "nothing": (["--reference=ref.py:nothing"], "INVALID_ARGUMENT: the reference returns nothing"),

@@ -122,7 +122,7 @@ def test_a_kernel_alone_gets_a_description_that_says_the_same(
 WRONG = {
     "a second description": (
         "k.cl",
-        "a .cl file cannot contain local sizes, and k.json already exists",
+        "a .cl file cannot contain local sizes, so a new description is needed, but k.json already exists",
     ),
     "no text": ("k.so", "a .so cannot contain local sizes"),
     "no file": ("no.json", "no such file"),
