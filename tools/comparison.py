@@ -69,8 +69,7 @@ def match_outputs(ours: Mapping[str, Array], others: Mapping[str, Array]) -> dic
     right = [name for name in others if name not in ours]
     if len(left) != len(right):
         raise _incomparable(
-            f"{len(ours)} outputs ({', '.join(ours)}), and {len(others)} of stock's model "
-            f"({', '.join(others)})"
+            f"the model has {_outputs(ours)}, but the stock model has {_outputs(others)}"
         )
     pairs = {
         **{name: name for name in ours if name in others},
@@ -79,8 +78,14 @@ def match_outputs(ours: Mapping[str, Array], others: Mapping[str, Array]) -> dic
     for name, other in pairs.items():
         mine, its = _type_text(ours[name]), _type_text(others[other])
         if mine != its:
-            raise _incomparable(f"output '{name}' is {mine}, and '{other}' of stock's model {its}")
+            raise _incomparable(
+                f"output '{name}' is {mine}, but output '{other}' of the stock model is {its}"
+            )
     return pairs
+
+
+def _outputs(arrays: Mapping[str, Array]) -> str:
+    return f"{len(arrays)} output{'s' if len(arrays) != 1 else ''} ({', '.join(arrays)})"
 
 
 def _type_text(array: Array) -> str:

@@ -38,6 +38,7 @@ def check_messages(
                 Status.INVALID_ARGUMENT,
                 f"{what} would replace {other}",
                 f"--{flag}={path}",
+                f"Give another file with --{flag}.",
             )
     folder = os.path.dirname(path) or os.curdir
     if not os.path.isdir(folder):

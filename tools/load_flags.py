@@ -181,7 +181,7 @@ def _read_dispatch_options(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not name or not equals:
-            raise usage_error(f"--dispatch_option={text}", "Write the option as name=value.")
+            raise usage_error(f"--dispatch_option is '{text}', but must be name=value")
         options[name] = value
     return options
 

@@ -282,7 +282,10 @@ def _range(texts: Sequence[str]) -> Range:
     except ValueError:
         low = high = 0.0
     if not low < high:
-        raise usage_error(f"--picture_range={','.join(texts)}", "Write two numbers, such as -1,1.")
+        raise usage_error(
+            f"--picture_range is '{','.join(texts)}', but must be two numbers, the lower number first",
+            "Write --picture_range=-1,1, for example.",
+        )
     return low, high
 
 

@@ -68,8 +68,9 @@ def _find_tensors(model: Model, key: str, path: str) -> tuple[dict[str, int], di
         raise LiteRtError(
             Status.UNSUPPORTED,
             f"signature '{key}' does not belong to the main subgraph, so stock LiteRT would copy "
-            "its arrays",
+            "its arrays, and the times could not be compared",
             path,
+            "Measure a signature of the main subgraph.",
         )
     places = {tensor: index for index, tensor in enumerate(entry.subgraph.tensors)}
     inputs = {name: places[tensor] for name, tensor in entry.inputs}

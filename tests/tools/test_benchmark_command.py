@@ -134,8 +134,14 @@ def test_outputs_of_other_names_are_compared_by_position(original: str) -> None:
 @pytest.mark.parametrize(
     ("outputs", "says"),
     [
-        (("other", "more"), r"1 outputs \(half\), and 2 of stock's model \(other, more\)"),
-        (("half", "more"), r"1 outputs \(half\), and 2 of stock's model \(half, more\)"),
+        (
+            ("other", "more"),
+            r"the model has 1 output \(half\), but the stock model has 2 outputs \(other, more\)",
+        ),
+        (
+            ("half", "more"),
+            r"the model has 1 output \(half\), but the stock model has 2 outputs \(half, more\)",
+        ),
     ],
 )
 def test_outputs_that_cannot_be_compared_are_named(

@@ -101,10 +101,11 @@ def test_a_name_that_cannot_be_one_is_refused(tmp_path: Path, name: str) -> None
 @pytest.mark.parametrize("name", ["LiteRT", "Reference", "reference"])
 def test_a_name_of_another_package_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(
-        LiteRtError, match="the installed package litert-npu already has the vendor"
+        LiteRtError, match=f"litert-npu itself already uses the name '{name}'"
     ) as error:
         main(["litert-npu", "vendor", "new", name, f"--o={tmp_path}/v"])
     assert error.value.status is Status.ALREADY_EXISTS
+    assert error.value.hint == "Choose another name."
     assert not (tmp_path / "v").exists()
 
 

@@ -85,9 +85,10 @@ def read_origin(path: str) -> Origin:
             return Origin(kind, name.removeprefix(prefix), os.path.abspath(path))
     raise LiteRtError(
         Status.INVALID_TOOL_CONFIG,
-        "the file name is not the name of a vendor's Python file",
+        "a vendor's Python file must be called LiteRtCompilerPlugin_<manufacturer>.py or "
+        "LiteRtDispatch_<manufacturer>.py",
         path,
-        "Call the file LiteRtCompilerPlugin_<manufacturer>.py or LiteRtDispatch_<manufacturer>.py.",
+        "Rename the file.",
     )
 
 
@@ -103,7 +104,9 @@ _FLAGS = (
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     if bool(arguments) == bool(flags.manufacturer):
-        raise usage_error("the command takes either --manufacturer or FILES")
+        both = "the command line has both --manufacturer and FILES"
+        neither = "the command line has neither --manufacturer nor FILES"
+        raise usage_error(both if arguments else neither, "Give one of the two, see --help.")
     if arguments:
         origins = [read_origin(path) for path in arguments]
     else:

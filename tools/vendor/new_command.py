@@ -96,10 +96,16 @@ def _check_free(name: str) -> None:
             if plain_name(point.name) == plain_name(name) and point.dist:
                 takers |= {point.dist.name} - {package}
     if takers:
+        taker = min(takers)
+        is_own = taker == "litert-npu"
         raise LiteRtError(
             Status.ALREADY_EXISTS,
-            f"the installed package {min(takers)} already has the vendor '{name}'",
-            hint="Choose another name, or uninstall this package.",
+            f"litert-npu itself already uses the name '{name}'"
+            if is_own
+            else f"the installed package {taker} already has the vendor '{name}'",
+            hint="Choose another name."
+            if is_own
+            else f"Choose another name, or uninstall {taker}.",
         )
 
 

@@ -143,11 +143,11 @@ def test_a_library_needs_nothing_of_python_to_be_loaded(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "takes either --manufacturer or FILES"),
-        (["LiteRtDispatch_A.py", "--manufacturer=Null"], "takes either --manufacturer or FILES"),
+        ([], "has neither --manufacturer nor FILES"),
+        (["LiteRtDispatch_A.py", "--manufacturer=Null"], "has both --manufacturer and FILES"),
         (["--manufacturer=Nobody"], "no installed vendor has the name 'Nobody', only"),
-        (["vendor.py"], "the file name is not the name of a vendor's Python file"),
-        (["LiteRtDispatch_.py"], "the file name is not the name of a vendor's Python file"),
+        (["vendor.py"], "a vendor's Python file must be called LiteRtCompilerPlugin_"),
+        (["LiteRtDispatch_.py"], "a vendor's Python file must be called LiteRtCompilerPlugin_"),
         (["LiteRtDispatch_NotThere.py"], "No such file"),
     ],
     ids=str,
