@@ -200,6 +200,6 @@ def test_strides_without_a_kernel_s_pitches_are_refused(tmp_path: Path) -> None:
     edits = {"IE.input_strides = [true]": "IE.input_strides = [[68, 17, 2, 1]]"}
     with pytest.raises(
         LiteRtError,
-        match=r"strides \[68, 17, 2, 1\] at offset 0 do not describe a part of a tensor",
+        match=r"strides \[68, 17, 2, 1\] at offset 0 are not the strides of a part of a larger tensor",
     ):
         compile_gain(tmp_path, BYXF, edits)

@@ -238,7 +238,7 @@ def test_sizes_that_are_too_deep_for_the_stack_are_refused() -> None:
     size: Size = Dimension(0, 0)
     for _ in range(5000):
         size = size + 1
-    with pytest.raises(LiteRtError, match="more nested operations"):
+    with pytest.raises(LiteRtError, match="nested too deeply for this thread's stack"):
         compile_sizes([size])
 
 

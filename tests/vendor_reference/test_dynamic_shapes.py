@@ -289,7 +289,7 @@ def test_inputs_of_fixed_shape_give_outputs_whose_shape_a_run_tells(
         assert np.array_equal(outputs["y"], -wanted * wanted)
     if not kept:
         with pytest.raises(
-            LiteRtError, match="'found' that the kernel has written, 12, exceeds its"
+            LiteRtError, match="the kernel has written the shape 12 for 'found', which exceeds its"
         ):
             model.run({"x": np.full(12, -1, np.float32)})
 
@@ -449,7 +449,7 @@ def upscale(compiler: Compiler) -> CompiledModel:
     ("pattern", "result", "bounds", "reason"),
     [
         ((-1, -1), (-1, -1), {"x": (1 << 20, 1 << 20)}, "EMU8 has 2147483648 bytes of DDR"),
-        ((-1, 3), (-1, 3), {}, "input 0 is 'x', tensor<?x3xf32>, and has no bound"),
+        ((-1, 3), (-1, 3), {}, "input 0 ('x', tensor<?x3xf32>) has no bound, because"),
         ((-1, 3), (-1, 4), {"x": (9, 3), "y": (9, 4)}, "does not say how the shape is found"),
         ((-1, 3), (-1, 4), {"x": (9, 3)}, "the layer of Square does not say how"),
     ],

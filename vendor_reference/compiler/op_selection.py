@@ -169,7 +169,7 @@ def _tensor_refusal(tensor: Tensor, bounds: Bounds) -> str:
         return f"has type {tensor.element_type.name}, which no kernel can read"
     if not tensor.type.layout.is_static and tensor not in bounds.shapes:
         why = bounds.reasons.get(tensor, "the tensor's largest size is unknown")
-        return f"is '{tensor.name}', {tensor.type}, and has no bound: {why}; {bound_hint(tensor)}"
+        return f"('{tensor.name}', {tensor.type}) has no bound, because {why}; {bound_hint(tensor)}"
     if len(tensor.shape) > MAX_RANK:
         return f"has {len(tensor.shape)} dimensions"
     if tensor.is_variable:

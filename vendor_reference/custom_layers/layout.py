@@ -136,7 +136,8 @@ def strided_bfyx(
         if stride <= 0 or above % stride or upper[dim] < 0:
             raise _no_view(
                 shape,
-                f"strides {list(strides)} at offset {offset} do not describe a part of a tensor",
+                f"strides {list(strides)} at offset {offset} are not the strides of a part of a larger "
+                "tensor",
             )
         above = stride
     if order and strides[order[-1]] != 1:

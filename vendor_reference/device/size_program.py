@@ -36,7 +36,7 @@ def compile_sizes(
         writer = _Writer(shapes or {})
         names = [writer.name(size) for size in sizes]
     except RecursionError:
-        what = "sizes have more nested operations than this thread's stack can hold"
+        what = "the formulas of sizes are nested too deeply for this thread's stack"
         raise LiteRtError(Status.SERIALIZATION, what, "byte code") from None
     text = "\n    ".join(["def program(shapes):", *writer.lines, f"return [{', '.join(names)}]"])
     scope: dict[str, Callable[..., Any]] = {

@@ -103,7 +103,7 @@ def is_simulator(device: DeviceInfo) -> bool:
 
 def install_hint() -> str:
     """Returns a hint about how to install a working driver."""
-    return f"Install one: {known_drivers()[_DEFAULT].hint}, or {known_drivers()['pocl'].hint}."
+    return f"Install an OpenCL driver: {known_drivers()[_DEFAULT].hint}, or {known_drivers()['pocl'].hint}."
 
 
 def _is_called(part: str, name: str, device: DeviceInfo | None = None) -> bool:
@@ -131,4 +131,6 @@ def _none_left(wanted: str, proofs: Sequence[Proof]) -> LiteRtError:
         )
         hint = install_hint()
     reasons = "; ".join(failed)
-    return LiteRtError(Status.NOT_FOUND, f"{what}{reasons and '; not used: '}{reasons}", hint=hint)
+    return LiteRtError(
+        Status.NOT_FOUND, f"{what}{reasons and '; found, but not usable: '}{reasons}", hint=hint
+    )
