@@ -94,7 +94,10 @@ class DeviceBuffer(TensorBuffer):
         now = self.address
         if now != before:
             self.is_steady = self._is_in_view = False
-            what = f"lock returned {now:#x}, but an array uses this memory at the previous address {before:#x}"
+            what = (
+                f"lock returned the address {now:#x}, but an array still uses the memory at the "
+                f"previous address {before:#x}"
+            )
             raise self._nonsense("lock", what)
 
     def wait(self, timeout_s: float | None = None) -> None:
@@ -110,7 +113,10 @@ class DeviceBuffer(TensorBuffer):
             type.
         """
         if not self.is_steady:
-            what = f"an array cannot share memory of type {self.buffer_type}: the address changes with each lock"
+            what = (
+                f"an array cannot share the memory of a buffer of type {self.buffer_type}, because "
+                "the address changes with each lock"
+            )
             raise LiteRtError(
                 Status.UNSUPPORTED, what, hint="Call read and write to copy the data."
             )

@@ -66,7 +66,7 @@ def _find_nonsense(value: object, tensor_type: RankedTensorType) -> str | None:
         takes = RankedTensorType.of(tensor_type.element_type, tuple(shape)).size_bytes
         if takes > value.size:
             return (
-                f"the required size is {value.size} bytes, but the returned shape "
+                f"the returned size is {value.size} bytes, but the returned shape "
                 f"{list(shape)} needs {takes} bytes"
             )
     return None

@@ -150,6 +150,7 @@ class GraphInterpreter:
         reason = " ".join(message.split())
         hint = self._custom_op_hint if "custom op" in message else ""
         if _SMALL_CONSTANT in message:
+            what = f"{what}, because a constant has fewer bytes than its tensor"
             hint = _SPARSITY_IS_LOST
         if len(reason) > _MOST_LETTERS:  # one sentence for each faulty tensor
             reason = f"{reason[:_MOST_LETTERS]}…"

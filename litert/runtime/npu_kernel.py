@@ -246,7 +246,7 @@ class NpuKernel:
                     f"output {port.index} has unknown dimensions, but no other output contains "
                     "its shape",
                     self._where,
-                    "Use the input shapes in the file.",
+                    "Run the model with the input shapes in its file.",
                 )
 
     def _change_shapes(self, input_types: list[RankedTensorType]) -> None:

@@ -291,7 +291,7 @@ NONSENSE = {
     "a shape of text": (requires(shape="4"), "the returned shape '4' does not fit tensor<4xf32>"),
     "a size that the shape exceeds": (
         requires(size=12, shape=(4,)),
-        "the required size is 12 bytes, but the returned shape [4] needs 16 bytes",
+        "the returned size is 12 bytes, but the returned shape [4] needs 16 bytes",
     ),
     "memory that the host has not": (
         requires(supported_types=(4, 2)),

@@ -174,12 +174,14 @@ def test_memory_that_moves_away_from_under_an_array_is_an_error(
         monkeypatch.setenv("PROBE_FAULT", "moves")
         with pytest.raises(
             LiteRtError,
-            match=r"lock returned 0x[0-9a-f]+, but an array uses this memory at the previous address",
+            match=r"lock returned the address 0x[0-9a-f]+, but an array still uses the memory at the previous",
         ) as error:
             for _ in range(2):
                 model.run_by_index(0, inputs, outputs)
         assert error.value.where == f"vendor 'Probe Inc.', lock of buffer type {OWN}"
-        with pytest.raises(LiteRtError, match="an array cannot share memory of type 150") as error:
+        with pytest.raises(
+            LiteRtError, match="an array cannot share the memory of a buffer of type 150"
+        ) as error:
             outputs[0].array()
         assert error.value.status is Status.UNSUPPORTED
         inputs[0].write(X)

@@ -158,7 +158,7 @@ def test_a_call_that_refused_a_shape_takes_the_next(
     monkeypatch.setattr(vendor, "can_reshape", True)
     model = load(doubled(adds=False))
     model.run({"x": np.ones((2, 4), np.float32)})
-    with pytest.raises(LiteRtError, match="the required size is 128 bytes"):
+    with pytest.raises(LiteRtError, match="the returned size is 128 bytes"):
         model.run({"x": np.ones((9, 4), np.float32)})
     for rows in (2, 8):
         x = np.random.default_rng(rows).random((rows, 4), np.float32)
