@@ -127,7 +127,7 @@ BAD: dict[str, tuple[Callable[[], bytes], Status, str]] = {
     "no vendor": (other_manufacturer, Status.NOT_FOUND, "no dispatch table.*'Nobody'"),
     "no stamp": (lambda: edited(drop_stamp), Status.INVALID_FLATBUFFER, "no stamp"),
     "a changed asset": (changed_asset, Status.INVALID_FLATBUFFER, "asset 'MyOp' has changed"),
-    "a cut file": (cut_module, Status.INVALID_FLATBUFFER, "The file is damaged"),
+    "a cut file": (cut_module, Status.INVALID_FLATBUFFER, "The data are damaged"),
     "no such function": (unknown_function, Status.NOT_FOUND, "no such function.*'Test'"),
     "an unknown custom op": (unknown_custom_op, Status.RUNTIME_FAILURE, "Mystery.*asset"),
     "a custom op that was left on the CPU": (
