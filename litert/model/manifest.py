@@ -123,9 +123,10 @@ class Manifest:
             if version == _VERSION:
                 return _MANIFEST.read(root)
         except LiteRtError as error:
+            place = error.where.removeprefix(where).removeprefix(", ")
             raise LiteRtError(
                 Status.INVALID_FLATBUFFER,
-                f"the manifest is damaged: {error.what}{error.where.removeprefix(where)}",
+                f"the manifest is damaged: {error.what}{f', {place}' if place else ''}",
                 where,
                 "Compile the model again.",
             ) from None

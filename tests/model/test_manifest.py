@@ -116,6 +116,8 @@ def test_a_damaged_manifest_is_refused(data: bytes) -> None:
 def test_what_is_no_json_is_told_with_its_place() -> None:
     with pytest.raises(LiteRtError, match=r"expecting value, line 2, column 3 \(model\.bin\)"):
         Manifest.from_json(b'{"version":\n  }', "model.bin")
+    with pytest.raises(LiteRtError, match=r"expecting value, line 2, column 3\. Compile"):
+        Manifest.from_json(b'{"version":\n  }')
 
 
 def test_a_key_that_is_twice_among_many_is_found_soon() -> None:
