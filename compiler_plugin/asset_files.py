@@ -14,6 +14,7 @@ from litert.core.compiler_options import (
     environment_layers,
 )
 from litert.core.errors import VENDOR_REPAIRS, LiteRtError
+from litert.core.quoting import name_text
 from litert.core.status import Status
 from litert.core.tracing import SpanKind, measured
 from litert.model.assets import Asset, check_op_name
@@ -44,7 +45,7 @@ def open_assets(
             except LiteRtError as error:
                 raise LiteRtError(
                     error.status,
-                    f"cannot read the asset of op '{info.op_name}': {error.what}",
+                    f"cannot read the asset of op '{name_text(info.op_name)}': {error.what}",
                     error.where,
                     hint,
                 ) from error

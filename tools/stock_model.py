@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from litert.core.errors import LiteRtError
+from litert.core.quoting import stock_text
 from litert.core.status import Status
 from litert.model.graph import Model
 from litert.model.reader import read_model
@@ -47,7 +48,9 @@ class StockModel:
             if isinstance(error, LiteRtError):
                 raise
             raise LiteRtError(
-                Status.UNSUPPORTED, f"stock LiteRT cannot run the model: {str(error).strip()}", path
+                Status.UNSUPPORTED,
+                f"stock LiteRT cannot run the model: {stock_text(str(error))}",
+                path,
             ) from error
 
     def run(self) -> None:

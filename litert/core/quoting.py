@@ -8,11 +8,20 @@ from __future__ import annotations
 import re
 
 _PLAIN = re.compile(r"[\w.:-]+(?: [\w.:-]+)*")
+_NODE = re.compile(r"(?<=\w)(?=Node number \d+ \()")
 
 
 def name_text(name: str) -> str:
     """Returns a name on one line, with escapes in place of characters that do not print."""
     return name if name.isprintable() else ascii(name)[1:-1]
+
+
+def stock_text(message: str) -> str:
+    """Returns an error message of stock LiteRT on one line; the message may contain names from a model.
+
+    Stock LiteRT appends the sentence `Node number ...` to some messages without a space.
+    """
+    return name_text(_NODE.sub(". ", " ".join(message.split())))
 
 
 def continued(text: str) -> str:

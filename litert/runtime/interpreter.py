@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from litert.core.errors import LiteRtError
+from litert.core.quoting import stock_text
 from litert.core.status import Status
 from litert.core.tracing import SpanKind, span
 from litert.cpu_kernel_mode import CpuKernelMode
@@ -147,7 +148,7 @@ class GraphInterpreter:
                 del own  # the exception holds this frame
         if not isinstance(error, (RuntimeError, ValueError)):
             raise error
-        reason = " ".join(message.split())
+        reason = stock_text(message)
         hint = self._custom_op_hint if "custom op" in message else ""
         if _SMALL_CONSTANT in message:
             what = f"{what}, because a constant has fewer bytes than its tensor"

@@ -178,6 +178,18 @@ def test_what_is_logged_is_printed_like_everything(capsys: Capture) -> None:
     check_printed(capsys.readouterr().err)
 
 
+@pytest.mark.parametrize(
+    ("command", "info"), [("run", f"{OP},none.cl"), ("benchmark", "None,k.cl")]
+)
+def test_an_error_has_a_name_on_its_line(
+    model: str, litert_npu: LitertNpu, capsys: Capture, command: str, info: str
+) -> None:
+    assert litert_npu(command, model, f"--npu_custom_op_info={info}") != 0
+    errors = capsys.readouterr().err.splitlines()
+    assert [line for line in errors if "FORGED" in line and "op" in line]
+    assert not [line for line in errors if line.strip().startswith(("FORGED", "```"))], errors
+
+
 def test_place_and_hint_of_an_error_are_on_its_line() -> None:
     text = str(LiteRtError(Status.NOT_FOUND, "no op", f"in {NAME}", f"Name one of {NAME}."))
     assert "\n" not in text and "\\nFORGED" in text
