@@ -124,11 +124,11 @@ def _read_formulas(texts: Sequence[str]) -> dict[str, Formula]:
     formulas: dict[str, Formula] = {}
     for text in texts:
         op, comma, formula = text.partition(",")
-        if not op or not comma or op in formulas:
-            raise usage_error(
-                f"--flops={text} is not an op and a formula, or gives a second formula for the op",
-                "Write --flops=op,2*B*F*Y*X, once for each op.",
-            )
+        hint = "Write --flops=op,2*B*F*Y*X, once for each op."
+        if not op or not comma:
+            raise usage_error(f"--flops={text} names no {'formula' if op else 'op'}", hint)
+        if op in formulas:
+            raise usage_error(f"--flops={text} gives op '{op}' a second formula", hint)
         formulas[op] = Formula(formula)
     return formulas
 

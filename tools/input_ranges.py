@@ -67,12 +67,14 @@ def read_ranges(
             raise no_such_tensor(target, specs, text)
         limits = _limits(low, high, spec.dtype.startswith(_WHOLE)) if spec else None
         if spec is None or limits is None:
-            kind = f" of {spec.dtype}" if spec else ""
-            what = f"--input_range={text} is no range{kind}"
+            has_numbers = spec is not None and low
+            problem = f"is no range of {spec.dtype}" if has_numbers else "does not have two numbers"
+            what = f"--input_range={text} {problem}"
             hint = "Write the name of the input, its least number and its greatest number, as in ids:0:63."
             raise LiteRtError(Status.INVALID_ARGUMENT, what, hint=hint)
         if spec.name in given or spec.name in ranges:
             what = f"input '{spec.name}' already has a {'file' if spec.name in given else 'range'}"
+            what += ", so it cannot have this range"
             hint = "Give each input one file or one range."
             raise LiteRtError(Status.INVALID_ARGUMENT, what, f"--input_range={text}", hint)
         ranges[spec.name] = limits

@@ -70,7 +70,12 @@ def add_made_with(flags: FlagValues, path: str) -> list[str]:
     try:
         flags(["litert-npu", *(f"--{name}={given[name]}" for name in own)])
     except Error as error:
-        raise LiteRtError(Status.INVALID_FLATBUFFER, f"its manifest: {error}", path) from None
+        raise LiteRtError(
+            Status.INVALID_FLATBUFFER,
+            f"the manifest of the file has an invalid flag: {error}",
+            path,
+            "Compile the model again.",
+        ) from None
     return [
         f"--{name}={text}"
         for name, text in given.items()

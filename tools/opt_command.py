@@ -167,7 +167,11 @@ def _open_constants(path: str, name: str) -> Iterator[Mapping[str, Constant]]:
         return
     arrays = read_arrays(path, lambda names: names)
     if not isinstance(arrays, dict):
-        raise bad_input(path, "the file has only one array, but needs one array for each key")
+        raise bad_input(
+            path,
+            "the file has only one array, but needs one array for each key",
+            "Write a .npz file with numpy.savez, with an array for the key of each constant.",
+        )
     yield constants_of_arrays(arrays, path)
 
 

@@ -194,8 +194,7 @@ def read_earlier_report(path: str) -> EarlierReport:
                 Status.INVALID_ARGUMENT,
                 f"the file is not a report of litert-npu coverage: {error.what}",
                 error.where,
-                "Make the earlier report with --report=json and this version of litert-npu or a "
-                "later version.",
+                "Make the file again with litert-npu coverage --report=json, in this version.",
             ) from error
 
 

@@ -82,13 +82,14 @@ class ElementType(IntEnum):
 
         try:
             name = np.dtype(dtype).name
-        except TypeError:  # not a type of NumPy
-            name = f"{dtype!r:.50}"
+            problem = f"no element type corresponds to the NumPy type {name}"
+        except TypeError:
+            name, problem = "", f"{dtype!r:.50} is not a NumPy type"
         found = _FROM_NUMPY.get(name)
         if found is None:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"no element type corresponds to NumPy's {name}",
+                problem,
                 hint=f"Use one of {', '.join(sorted(_FROM_NUMPY))}.",
             )
         return found

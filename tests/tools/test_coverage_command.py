@@ -170,9 +170,16 @@ def test_formulas_and_shapes_are_read(folder: Path, litert_npu: LitertNpu, capsy
     arguments = ("models/first.tflite", "--flops=My,3*F", "--report=json")
     found = json.loads(report(litert_npu, capsys, *arguments))
     assert found["models"][0]["ops"][2]["operations"] == 24
-    for flag in ("--flops=My", "--flops=My,2*Q", "--shape=x"):
-        assert litert_npu("coverage", "models", *FAKE, flag) == 2
-        assert not capsys.readouterr().out
+    for problem, flags in (
+        ("--flops=My names no formula", ["--flops=My"]),
+        ("--flops=,2*F names no op", ["--flops=,2*F"]),
+        ("--flops=My,2*F gives op 'My' a second formula", ["--flops=My,F", "--flops=My,2*F"]),
+        ("2*Q", ["--flops=My,2*Q"]),
+        ("--shape contains 'x'", ["--shape=x"]),
+    ):
+        assert litert_npu("coverage", "models", *FAKE, *flags) == 2
+        printed = capsys.readouterr()
+        assert not printed.out and problem in printed.err
 
 
 @pytest.mark.parametrize("arguments", [[], ["nowhere"], ["models", "--fake_ops"]])

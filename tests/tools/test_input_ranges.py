@@ -45,8 +45,8 @@ def test_without_ranges_numbers_are_those_of_their_type() -> None:
 
 
 WRONG = {
-    "no numbers": ("ids", "--input_range=ids is no range of int32"),
-    "one number": ("ids:3", "--input_range=ids:3 is no range"),
+    "no numbers": ("ids", "--input_range=ids does not have two numbers"),
+    "one number": ("ids:3", "--input_range=ids:3 does not have two numbers"),
     "no such input": ("q:0:1", "'q' is not the name or index of a tensor of this model"),
     "a fraction": ("ids:0:0.5", "is no range of int32"),
     "no order": ("a:0:1:0", "is no range of float32"),
@@ -63,7 +63,9 @@ def test_what_is_no_range_is_refused(text: str, said: str) -> None:
     with pytest.raises(LiteRtError) as error:
         read_ranges([text], SPECS, {"a:0"} if text.startswith("0") else ())
     assert said in str(error.value)
-    with pytest.raises(LiteRtError, match="input 'ids' already has a range"):
+    with pytest.raises(
+        LiteRtError, match="input 'ids' already has a range, so it cannot have this"
+    ):
         read_ranges(["ids:0:1", "2:0:1"], SPECS, ())
 
 

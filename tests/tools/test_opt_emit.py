@@ -224,7 +224,7 @@ def test_a_kernel_that_names_no_file_has_those_of_its_asset(
     np.testing.assert_allclose(ran(X), softsign(X), rtol=1e-6)
     Path("out.tflite").unlink()
     assert emit(litert_npu, text) != 0
-    assert "is in an asset for 'Softsign', which is missing" in capsys.readouterr().err
+    assert "is in an asset for 'Softsign', which was not given" in capsys.readouterr().err
 
 
 def test_constants_come_from_a_file_by_their_keys(in_folder: Path, litert_npu: LitertNpu) -> None:
@@ -265,7 +265,12 @@ def test_one_of_several_functions_is_chosen(
         ("dense<1.0>", "dense_resource<ones>", (), "no data for the constant 'ones' (net.mlir:5:"),
         ("dense<1.0>", "dense_resource<ones>", ("--constants=w.npz",), "'ones' is "),
         ("dense<1.0>", "dense_resource<ones>", ("--constants=no.npz",), "no.npz"),
-        ("dense<1.0>", "dense_resource<ones>", ("--constants=one.npy",), "one array"),
+        (
+            "dense<1.0>",
+            "dense_resource<ones>",
+            ("--constants=one.npy",),
+            "Write a .npz file with numpy.savez",
+        ),
         ("dense<1.0>", "dense_resource<ones>", ("--constants=net.json",), "net.json"),
         ("VPUIP.source", "VPUIP.sauce", (), "'Softsign' is called, but has no kernel (net.mlir:1:"),
         ("fabs", "fabsolutely", (), "fabsolutely"),
