@@ -208,15 +208,16 @@ class Call:
         seen: set[str] = set()
 
         def take(name: str, tensor_type: RankedTensorType, data: memoryview) -> None:
-            if (
-                name in seen
-                or not tensor_type.layout.is_static
-                or data.nbytes != tensor_type.size_bytes
-            ):
+            if name in seen:
                 raise self._vendor.nonsense(
                     f"invoke_tapped{self._of_this}",
-                    f"the vendor passed tensor '{name}' of type {tensor_type} with {data.nbytes} "
-                    "bytes" + (", which it had passed before" if name in seen else ""),
+                    f"the vendor passed tensor '{name}' of type {tensor_type} twice",
+                    "Pass each tensor once.",
+                )
+            if not tensor_type.layout.is_static or data.nbytes != tensor_type.size_bytes:
+                raise self._vendor.nonsense(
+                    f"invoke_tapped{self._of_this}",
+                    f"the vendor passed tensor '{name}' of type {tensor_type} with {data.nbytes} bytes",
                     "Pass each tensor once, with its full shape and all of its bytes.",
                 )
             seen.add(name)
@@ -366,7 +367,7 @@ class Call:
         ports = [*self._inputs, *self._outputs]
         if len(self._types) != len(ports):
             raise self._wrong_order(
-                "the last reshape failed, so that the NPU call has no valid shapes"
+                "the NPU call has no valid shapes, because its last reshape failed"
             )
         buffers = [port.buffer for port in ports]
         unbound = [port.name for port, buffer in zip(ports, buffers, strict=True) if buffer is None]

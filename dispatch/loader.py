@@ -130,9 +130,9 @@ def _choose(manufacturer: str, library_path: str) -> EntryPoint | str:
     libraries = [path for _, path in files if path.endswith(".so")]
     if len(libraries) == 1:  # like stock LiteRT, which takes the first library in the folder
         _LOG.warning(
-            "%s is used as the dispatch table for '%s', because the folder has no other library",
-            libraries[0],
+            "no dispatch table for '%s' was found, so the folder's only library is used: %s",
             manufacturer,
+            libraries[0],
         )
         return libraries[0]
     raise _not_found(manufacturer, entry_points, files, problem)

@@ -29,11 +29,20 @@ def ask_requirements(
         raise vendor.nonsense(
             function + detail,
             problem,
-            "Return valid TensorBufferRequirements; size is the number of bytes of the tensor on "
-            "the device.",
+            _advice(problem),
         )
     requirements: TensorBufferRequirements = found
     return requirements
+
+
+def _advice(problem: str) -> str:
+    """Returns what the vendor must do about a problem that `_find_nonsense` has found."""
+    advice = "Return valid TensorBufferRequirements"
+    if problem.startswith("the required size"):
+        return f"{advice}; size is the number of bytes of the tensor on the device."
+    if problem.startswith(("the required strides", "the number of required strides")):
+        return f"{advice}; strides has one whole number for each dimension, or is empty."
+    return f"{advice}."
 
 
 def _find_nonsense(value: object, tensor_type: RankedTensorType) -> str | None:

@@ -112,7 +112,7 @@ class TensorBuffer:
             except LiteRtError:
                 raise
             except Exception as error:  # raised by a vendor's own event class
-                what = f"the run that writes a buffer failed: {describe(error)}"
+                what = f"the buffer is not valid, because the run that writes it failed: {describe(error)}"
                 raise LiteRtError(Status.RUNTIME_FAILURE, what) from error
             if self.event is event:
                 self.event = None

@@ -8,7 +8,7 @@ from dispatch.api import Metric
 from litert.abi.definitions import ffi
 from litert.abi.handles import address_of
 from litert.abi.status_codes import check
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 
 _MOST = 4096  # bytes of a text
@@ -19,7 +19,7 @@ _FIELDS = {1: "bool_value", 2: "int_value", 3: "real_value", 8: "str_value", 9: 
 
 def check_answer(status: int) -> None:
     """Raises an error if a function's status is not Ok; the host adds the names of the library and function."""
-    check(status, "the library's function failed")
+    check(status, "the library's function failed, and returned only this status")
 
 
 def answer(c_type: str, function: Any, *arguments: Any) -> Any:
@@ -32,7 +32,7 @@ def answer(c_type: str, function: Any, *arguments: Any) -> Any:
 def decode(text: Any, what: str) -> str:
     """Converts a C string to a str; for NULL, raises an error in which the string is called `what`."""
     if not text:
-        raise LiteRtError(Status.RUNTIME_FAILURE, f"{what} is NULL")
+        raise LiteRtError(Status.RUNTIME_FAILURE, f"{what} is NULL", hint=VENDOR_REPAIRS)
     found: bytes = ffi.string(text, _MOST)
     return found.decode(errors="replace")
 

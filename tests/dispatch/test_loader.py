@@ -233,7 +233,7 @@ def test_the_only_library_in_a_folder_is_for_any_manufacturer(
     caplog.clear()
     assert find_dispatch("Acme", str(path.parent)) is load_library(str(path))
     assert caplog.messages == [
-        f"{path} is used as the dispatch table for 'Acme', because the folder has no other library"
+        f"no dispatch table for 'Acme' was found, so the folder's only library is used: {path}"
     ]
     assert find_dispatch("PROBE", str(path.parent)) is load_library(str(path))
     shutil.copy(path, path.parent / "libLiteRtDispatch_Other.so")
