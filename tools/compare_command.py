@@ -98,9 +98,9 @@ def compare(path: str, options: CompareCommandOptions) -> CompareReport:
     if other and not compiled and options.apply is not None and not os.path.samefile(path, other):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            "the file is not compiled, but the flags for compiling would compile its reference",
+            "flags for compiling cannot be combined with --reference, since the file is not compiled",
             path,
-            "Leave out these flags to compare the file with its --reference, or leave out "
+            "Leave out the flags for compiling to compare the file with its --reference, or leave out "
             "--reference to compile and compare the file alone.",
         )
     source = SourceGraph(other or path, options.load.signature)
@@ -225,7 +225,7 @@ def _engine_options(
                 f"model{': ' if left else ''}{reasons[:600]}",
                 golden,
                 "Name the arrays out0, out1, ..., or name them after tensors of the model: "
-                f"{', '.join(list(source.outputs)[:5])}.",
+                f"{', '.join(repr(name) for name in list(source.outputs)[:5])}.",
             )
     load = options.load
     functions = load_functions(options.functions)

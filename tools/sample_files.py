@@ -143,7 +143,15 @@ def _split(
     if not several:
         return [(path, arrays)]
     counts = {name: len(arrays[name]) for name in several}
-    if len(several) < len(arrays) or len(set(counts.values())) > 1 or 0 in counts.values():
+    empty = next((name for name, count in counts.items() if not count), None)
+    if empty is not None:
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"array '{empty}' has no samples: its shape is {list(arrays[empty].shape)}",
+            path,
+            "Give at least one sample.",
+        )
+    if len(several) < len(arrays) or len(set(counts.values())) > 1:
         shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in arrays.items())
         raise LiteRtError(
             Status.INVALID_ARGUMENT,

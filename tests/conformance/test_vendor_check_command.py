@@ -348,7 +348,10 @@ def test_what_a_vendor_refuses_of_the_command_line_is_no_broken_rule(
     with pytest.raises(LiteRtError) as error:
         check("Reference", argument)
     assert error.value.status is Status.INVALID_TOOL_CONFIG
-    assert f"Reference refuses {argument.replace(',README', f',{ROOT}/README')}" in error.value.what
+    assert (
+        f"vendor 'Reference' refuses {argument.replace(',README', f',{ROOT}/README')}"
+        in error.value.what
+    )
     assert has in error.value.hint and not capsys.readouterr().out
 
 
@@ -356,9 +359,12 @@ def test_what_an_exported_vendor_refuses_is_in_its_own_words(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     folder = exported("compiler_plugin", "Reference")
-    with pytest.raises(LiteRtError, match="Reference refuses --option=reference_opz=all"):
+    with pytest.raises(
+        LiteRtError, match="vendor 'Reference' refuses --option=reference_opz=all"
+    ) as error:
         check(folder, "--option=reference_opz=all")
     assert "Did you mean 'reference_ops'?" in capfd.readouterr().err
+    assert error.value.hint == "See the library's output above."
 
 
 def test_a_vendor_in_c_says_which_soc_models_it_has(broken_vendor: Path) -> None:

@@ -106,9 +106,11 @@ def _companion(text: str) -> tuple[str, str]:
     """Returns the name of a companion file, `<op>/<relative path>`, and the file's path."""
     name, _, path = text.partition(",")
     op, _, relative_path = name.partition("/")
-    if not op or not relative_path or not path:
+    parts = {"the op": op, "the path relative to the asset": relative_path, "the file": path}
+    missing = [part for part, value in parts.items() if not value]
+    if missing:
         raise usage_error(
-            f"--companion={text} does not have an op, a path relative to the asset, and a file",
+            f"--companion={text} lacks {' and '.join(missing)}",
             "Write it as op/relative/path,path/to/file.",
         )
     return name, path

@@ -144,8 +144,8 @@ def _check_rules(
             raise usage_error(f"the contract has no rule '{name}'", hint)
         if not kinds:
             raise usage_error(
-                f"the rule '{name}' has no check of its own, because {NOT_CHECKABLE[name]}",
-                "Omit the flag.",
+                f"--rule={name} has no check of its own: {NOT_CHECKABLE[name]}",
+                "Omit this --rule.",
             )
         if not libraries.origins.keys() & kinds:
             title = KINDS[kinds[0]].title
@@ -208,9 +208,9 @@ def _refuse_settings(argument: Mapping[str, object], vendor: str, options: Check
             print_text(said.decode("utf-8", "replace").rstrip(), sys.stderr)
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            f"{vendor} refuses {refusal['flag']}: {refusal['what']}",
+            f"vendor '{vendor}' refuses {refusal['flag']}: {refusal['what']}",
             refusal["where"],
-            refusal["hint"],
+            refusal["hint"] or ("See the library's output above." if said else ""),
         )
 
 
