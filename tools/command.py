@@ -77,7 +77,7 @@ class Command(NamedTuple):
             if argument not in self.choices:
                 listed = f"Give one of {', '.join(self.choices)}."
                 raise usage_error(
-                    f"no {self.usage.partition(chr(10))[0]} '{argument}' of {program}",
+                    f"{program} does not know the {self.usage.partition(chr(10))[0].lower()} '{argument}'",
                     did_you_mean(argument, self.choices, listed),
                 )
         return self.run(flags, rest)

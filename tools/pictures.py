@@ -41,7 +41,9 @@ def read_picture(
             with image_module.open(file) as image:
                 if image.width * image.height > _MOST_PIXELS:
                     size = f"{image.width} x {image.height}"
-                    raise ValueError(f"{size} pixels, at most {_MOST_PIXELS}")
+                    raise ValueError(
+                        f"it has {size} pixels, but at most {_MOST_PIXELS} pixels are allowed"
+                    )
                 resized = image.convert(_MODES[channels]).resize((width, height), 2)  # bilinear
         except Exception as error:  # Pillow's decoders may raise any exception
             raise LiteRtError(

@@ -113,7 +113,9 @@ def test_another_shell_is_an_error(
     litert_npu: LitertNpu, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert litert_npu("completion", "bsh") == 2
-    assert "Did you mean 'bash'? Give one of bash, zsh." in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert "litert-npu completion does not know the shell 'bsh'" in printed
+    assert "Did you mean 'bash'? Give one of bash, zsh." in printed
 
 
 @pytest.mark.skipif(not ZSH, reason="no zsh on this machine")
