@@ -217,7 +217,7 @@ def _dump_constant(argument: ConstantArgument) -> object:
 def _number_type(node: JsonNode, attribute: object) -> ElementType:
     element_type = find_element_type(attribute) if isinstance(attribute, Attribute) else None
     if element_type is None or element_type not in STRUCT_FORMATS:
-        raise node.error(f"{str(attribute)[:60]} is not a numeric type")
+        raise node.error(f"the type '{str(attribute)[:60]}' is not a numeric type")
     return element_type
 
 
