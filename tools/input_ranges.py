@@ -67,8 +67,9 @@ def read_ranges(
             raise no_such_tensor(target, specs, text)
         limits = _limits(low, high, spec.dtype.startswith(_WHOLE)) if spec else None
         if spec is None or limits is None:
-            has_numbers = spec is not None and low
-            problem = f"is no range of {spec.dtype}" if has_numbers else "does not have two numbers"
+            problem = (
+                f"is no range of {spec.dtype}" if spec and low else "does not have two numbers"
+            )
             what = f"--input_range={text} {problem}"
             hint = "Write the name of the input, its least number and its greatest number, as in ids:0:63."
             raise LiteRtError(Status.INVALID_ARGUMENT, what, hint=hint)
