@@ -157,8 +157,8 @@ def evaluate(size: Size, shapes: Shapes, where: str, is_signed: bool = False) ->
     except ValueError as error:
         raise _error(size, f"combines {error},", shapes, where) from None
     if value > MOST or (value < 0 and not is_signed):
-        limit = f", which is above {MOST}," if value > MOST else ""
-        raise _error(size, f"is {value}{limit}", shapes, where)
+        limit = f"above {MOST}" if value > MOST else "below 0"
+        raise _error(size, f"is {value}, which is {limit},", shapes, where)
     return value
 
 
@@ -238,8 +238,8 @@ def _interval_of_remainder(lhs: tuple[int, int], rhs: tuple[int, int]) -> tuple[
 
 def _error(size: Size, what: str, shapes: Shapes, where: str) -> LiteRtError:
     used = dict.fromkeys(shapes_in(size))
-    given = ", ".join(
-        f"{d}, dimension {d.index} of dynamic shape {d.shape}, is {shapes(d.shape)[d.index]}"
+    given = " and ".join(
+        f"{d} (dimension {d.index} of dynamic shape {d.shape}) is {shapes(d.shape)[d.index]}"
         for d in used
     )
     return LiteRtError(
