@@ -67,7 +67,7 @@ class JsonNode:
             value: object = json.loads(text, object_pairs_hook=_without_duplicates)
         except json.JSONDecodeError as error:
             place = f"line {error.lineno}, column {error.colno}"
-            what = f"not JSON: {error.msg.lower().removesuffix(' at')}"
+            what = f"not JSON: {error.msg.lower().removesuffix(' at').removesuffix(' starting')}"
             raise LiteRtError(status, what, f"{where}, {place}" if where else place) from error
         except UnicodeDecodeError as error:
             raise LiteRtError(status, f"not UTF-8 at byte {error.start}", where) from error
@@ -119,7 +119,9 @@ class JsonNode:
         value = self._expect(list, "an array")
         if len(value) < least or (most is not None and len(value) > most):
             allowed = f"{least} or more" if most is None else f"{least} to {most}"
-            raise self.error(f"{len(value)} elements, expected {allowed}")
+            allowed = str(least) if least == most else allowed
+            plural = "" if len(value) == 1 else "s"
+            raise self.error(f"{len(value)} element{plural}, expected {allowed}")
         return [self._child(v, i) for i, v in enumerate(value)]
 
     def integer(self, low: int, high: int) -> int:

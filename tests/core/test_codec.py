@@ -94,7 +94,7 @@ def test_an_empty_list_is_an_empty_tuple() -> None:
         ({}, "$: field 'name' is missing"),
         ({"name": "a", "colour": "red"}, "Did you mean 'color'?"),
         ({"name": "a", "points": [[1, 2], [1, 10]]}, "$.points[1][1]: 10 is not from 0 to 9"),
-        ({"name": "a", "points": [[1]]}, "$.points[0]: 1 elements, expected 2 to 2"),
+        ({"name": "a", "points": [[1]]}, "$.points[0]: 1 element, expected 2"),
         ({"name": "a", "labels": {"b": []}}, "$.labels.b: 0 elements, expected 1 or more"),
         ({"name": "a", "color": "rod"}, "Did you mean 'red'?"),
         ([], "$: [] is not an object"),
