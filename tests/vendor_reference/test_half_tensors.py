@@ -231,7 +231,9 @@ def test_a_kernel_that_is_not_built_and_whose_text_does_not_tell_is_refused(
     tmp_path: Path, head: str, parameters: str
 ) -> None:
     write_scale(tmp_path, f"{head}__kernel void Scale({parameters}) {{}}\n")
-    with pytest.raises(LiteRtError, match="does not show whether it declares half") as error:
+    with pytest.raises(
+        LiteRtError, match="does not show whether the kernel declares half"
+    ) as error:
         compile_scale(tmp_path, check_kernels=False)
     assert error.value.status is Status.INVALID_ARGUMENT and "--reference_fp16" in error.value.hint
     compile_scale(tmp_path, check_kernels=False, vendor_options={"reference_fp16": "half"})

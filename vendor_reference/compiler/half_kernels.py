@@ -66,9 +66,10 @@ def find_half_ops_in_text(lowered: Lowered, layers: Mapping[str, CustomLayer]) -
         if "" in by_device:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                "the kernel's source code does not show whether it declares half*, and the kernel is not built",
+                "the kernel's source code does not show whether the kernel declares half*, "
+                "so the kernel was not built",
                 f"{layer.file_name}, op '{layer.op_name}'",
-                "Pass --reference_fp16=half or float to set the type of half tensors in kernels.",
+                "Pass --reference_fp16=half or --reference_fp16=float to set the type of half tensors in kernels.",
             )
         if any(map(_is_written_for_halves, declared, bound, halves)):
             found.add(task.op_name)
