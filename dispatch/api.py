@@ -338,8 +338,8 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
 
         Args:
           invocation_context: Context of the NPU call.
-          running: Memory for the number of the current task. It is shared with the host's process, and valid as
-            long as the invocation context.
+          running: Memory to which each run writes the number of its current task, and from which the host reads
+            this number if the device's process ends. The memory is valid as long as the invocation context.
 
         Returns:
           Descriptions of the tasks for error messages, for example "kernel 'f' of op 'MyOp'"; empty if the vendor

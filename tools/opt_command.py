@@ -46,7 +46,7 @@ _FLAGS = (
         "emit",
         "",
         "Compiled file to write. To compile the file, all remaining passes of the compiler run. "
-        "With --emit, the text is printed only if -o is given.",
+        "With --emit alone, the command does not write the IR text; give -o to write the text too.",
     ),
     Flag(
         "constants",
