@@ -154,9 +154,11 @@ def test_outputs_that_cannot_be_compared_are_named(
 
 def test_an_output_of_another_shape_is_refused(in_folder: Path) -> None:
     ours, others = {"y": np.zeros((1, 4), np.float32)}, {"z": np.zeros(4, np.float32)}
-    with pytest.raises(LiteRtError, match=r"'y' is float32 \[1, 4\], and 'z' .* float32 \[4\]"):
+    with pytest.raises(
+        LiteRtError, match=r"'y' is float32 \[1, 4\], but output 'z' .* float32 \[4\]"
+    ):
         match_outputs(ours, others)
-    with pytest.raises(LiteRtError, match=r"'z' is float32 \[4\], and 'z' .* int8 \[4\]"):
+    with pytest.raises(LiteRtError, match=r"'z' is float32 \[4\], but output 'z' .* int8 \[4\]"):
         match_outputs(others, {"z": np.zeros(4, np.int8)})
 
 

@@ -274,7 +274,7 @@ def test_one_of_several_functions_is_chosen(
         ("dense<1.0>", "dense_resource<ones>", ("--constants=net.json",), "net.json"),
         ("VPUIP.source", "VPUIP.sauce", (), "'Softsign' is called, but has no kernel (net.mlir:1:"),
         ("fabs", "fabsolutely", (), "fabsolutely"),
-        ("__kernel void", "void", (), "no kernel 'Softsign'"),
+        ("__kernel void", "void", (), "no kernel, but must have kernel 'Softsign'"),
         ("@Softsign(%biased)", "@Softsine(%biased)", (), "Softsine"),
         ("", "", ("--emit=net.mlir",), "the output file is also an input file (net.mlir)"),
         (

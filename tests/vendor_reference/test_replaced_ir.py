@@ -331,8 +331,8 @@ def test_a_vendor_that_takes_no_ir_says_so(edit: Edit) -> None:
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["edited.mlir"], "Write a value as Partition_0=edited.mlir."),
-        (["Partition_0="], "Write a value as Partition_0=edited.mlir."),
+        (["edited.mlir"], "Write the value like Partition_0=edited.mlir."),
+        (["Partition_0="], "Write the value like Partition_0=edited.mlir."),
         (["Partition_0=a", "Partition_0=b"], "two --replace_ir for 'Partition_0': a and b"),
     ],
 )

@@ -112,7 +112,7 @@ def test_an_op_that_a_layer_without_source_was_not_built_for_says_so(
     assert litert_npu("layer", "build", *arguments) == 0
     with pytest.raises(
         LiteRtError,
-        match="the layer has no machine code for these shapes and options, and its source code was omitted",
+        match="the asset has no machine code, and does not contain the source code",
     ):
         _apply(described, "s.bin")
 

@@ -324,7 +324,11 @@ class _FunctionEmission:
             index = self._constants.values(argument.element_type, (count,), argument.data)
             return Argument(ArgumentKind.CONSTANT, index)
         if isinstance(argument, InternalArgument):
-            return self._place(next(scratch))
+            buffer = next(scratch, None)
+            if buffer is None:
+                what = "the kernel needs more internal buffers than its task has"
+                raise LiteRtError(Status.UNSUPPORTED, what, spec.location)
+            return self._place(buffer)
         return Argument(ArgumentKind.LOCAL, size_bytes=local_bytes)
 
     def _place(self, value: SSAValue) -> Argument:
