@@ -16,8 +16,8 @@ from compiler_plugin.partition import find_partitions, find_runs, keep_largest, 
 from compiler_plugin.plugin import Grouping
 from compiler_plugin.report import CompositeReport, OpReport, Report
 from compiler_plugin.vendor_plugin import VendorPlugin
+from litert.core.counts import out_of_range
 from litert.core.errors import LiteRtError
-from litert.core.index_range import out_of_range
 from litert.core.progress import told
 from litert.core.status import Status
 from litert.core.tracing import SpanKind, measured

@@ -340,10 +340,8 @@ def _asset_warnings(report: Report, assets: Sequence[Asset]) -> Iterator[str]:
         if left:
             reasons = "; ".join(dict.fromkeys(op.reason for op in left))
             stay = "stays" if len(left) == 1 else "stay"
-            ops = "op" if len(left) == 1 else "ops"
-            yield (
-                f"{len(left)} {ops} '{asset.op_name}' {stay} on the CPU, although this op has an asset: {reasons}"
-            )
+            ops = f"{_count(len(left), 'op')} '{asset.op_name}'"
+            yield f"{ops} {stay} on the CPU, although this op has an asset: {reasons}"
 
 
 def _names(ops: Sequence[OpReport]) -> str:

@@ -29,9 +29,9 @@ from compiler_plugin.registry import RegisteredPlugin
 from compiler_plugin.report import TransformationReport
 from compiler_plugin.snapshot import Snapshot
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.counts import index_range, out_of_range
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import VENDOR_REPAIRS, ChildEndedError, LiteRtError
-from litert.core.index_range import index_range, out_of_range
 from litert.core.status import Status
 from litert.core.tracing import SpanKind, span
 from litert.core.version import COMPILER_PLUGIN_API_VERSION
@@ -349,13 +349,14 @@ class VendorPlugin:
     def _check_shape_outputs(self, call: CallInfo, ranks: Sequence[int]) -> None:
         indices = self._check_list(call.shape_outputs, int, "shape_outputs")
         for index in indices:
-            if not 0 <= index < len(ranks) or indices.count(index) > 1 or not ranks[index]:
-                if not 0 <= index < len(ranks):
-                    mistake = out_of_range("output", index, len(ranks))
-                elif not ranks[index]:
-                    mistake = f"output {index} has rank 0, and thus no shape to return"
-                else:
-                    mistake = f"index {index} occurs more than once"
+            mistake = ""
+            if not 0 <= index < len(ranks):
+                mistake = out_of_range("output", index, len(ranks))
+            elif not ranks[index]:
+                mistake = f"output {index} has rank 0, and thus no shape to return"
+            elif indices.count(index) > 1:
+                mistake = f"index {index} occurs more than once"
+            if mistake:
                 raise self._nonsense(
                     "compile",
                     f"NPU call '{call.name}' has the invalid shape_outputs {indices!r:.100}: {mistake}",

@@ -20,8 +20,8 @@ from dispatch.scheduling import SchedulingInfo
 from dispatch.tensor_buffer import BufferType, TensorBuffer, TensorBufferRequirements
 from dispatch.vendor import clean_up
 from dispatch.worker import Worker
+from litert.core.counts import out_of_range
 from litert.core.errors import LiteRtError
-from litert.core.index_range import out_of_range
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.host.named_frames import name_frames

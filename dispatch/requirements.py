@@ -14,6 +14,9 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 
+_SIZE = "; size is the number of bytes of the tensor on the device"
+_STRIDES = "; strides has one whole number for each dimension, or is empty"
+
 
 def ask_requirements(
     vendor: Vendor, context: Any, kind: str, index: int, tensor_type: RankedTensorType, of_call: str
@@ -25,45 +28,33 @@ def ask_requirements(
     """
     function, detail = f"get_{kind}_requirements", f" of {kind} {index}{of_call}"
     found = vendor.call(function, context, index, tensor_type, detail=detail)
-    if problem := _find_nonsense(found, tensor_type):
+    if nonsense := _find_nonsense(found, tensor_type):
+        problem, advice = nonsense
         raise vendor.nonsense(
-            function + detail,
-            problem,
-            _advice(problem),
+            function + detail, problem, f"Return valid TensorBufferRequirements{advice}."
         )
     requirements: TensorBufferRequirements = found
     return requirements
 
 
-def _advice(problem: str) -> str:
-    """Returns what the vendor must do about a problem that `_find_nonsense` has found."""
-    advice = "Return valid TensorBufferRequirements"
-    if problem.startswith("the required size"):
-        return f"{advice}; size is the number of bytes of the tensor on the device."
-    if problem.startswith(("the required strides", "the number of required strides")):
-        return f"{advice}; strides has one whole number for each dimension, or is empty."
-    return f"{advice}."
-
-
-def _find_nonsense(value: object, tensor_type: RankedTensorType) -> str | None:
+def _find_nonsense(value: object, tensor_type: RankedTensorType) -> tuple[str, str] | None:
+    """Returns what is wrong with a vendor's requirements, and advice about the field; None if nothing is wrong."""
     if not isinstance(value, TensorBufferRequirements):
-        return f"the vendor returned {value!r:.80}, not TensorBufferRequirements"
+        return f"the vendor returned {value!r:.80}, not TensorBufferRequirements", ""
     if not _is_whole(value.size) or value.size < 0:
-        return f"the required size is {value.size!r}, not a number of bytes"
+        return f"the required size is {value.size!r}, not a number of bytes", _SIZE
     if not _are_whole(value.supported_types) or not value.supported_types:
-        return (
-            f"supported_types is {value.supported_types!r}, not a list of at least one buffer type"
-        )
+        types = value.supported_types
+        return f"supported_types is {types!r}, not a list of at least one buffer type", ""
     if not _are_whole(value.strides):
-        return f"the required strides are {value.strides!r}, not a list of whole numbers"
+        return f"the required strides are {value.strides!r}, not a list of whole numbers", _STRIDES
     if value.strides and len(value.strides) != tensor_type.layout.rank:
-        return (
-            f"the number of required strides is {len(value.strides)}, which does not fit the "
-            f"rank of {tensor_type}"
-        )
+        number = len(value.strides)
+        what = f"the number of required strides is {number}, which does not fit the rank of {tensor_type}"
+        return what, _STRIDES
     alignment = value.alignment
     if not _is_whole(alignment) or alignment < 1 or alignment & (alignment - 1):
-        return f"the required alignment is {alignment!r}, not a power of two"
+        return f"the required alignment is {alignment!r}, not a power of two", ""
     shape = value.shape
     if shape is not None:
         if (
@@ -71,13 +62,11 @@ def _find_nonsense(value: object, tensor_type: RankedTensorType) -> str | None:
             or min(shape, default=0) < 0
             or not is_of_pattern(shape, tensor_type.shape)
         ):
-            return f"the returned shape {shape!r} does not fit {tensor_type}"
+            return f"the returned shape {shape!r} does not fit {tensor_type}", ""
         takes = RankedTensorType.of(tensor_type.element_type, tuple(shape)).size_bytes
         if takes > value.size:
-            return (
-                f"the returned size is {value.size} bytes, but the returned shape "
-                f"{list(shape)} needs {takes} bytes"
-            )
+            needs = f"the returned shape {list(shape)} needs {takes} bytes"
+            return f"the returned size is {value.size} bytes, but {needs}", _SIZE
     return None
 
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from dispatch.event import Event, JoinedEvent, wait_for_all
 from dispatch.worker import Worker
+from litert.core.counts import out_of_range
 from litert.core.errors import LiteRtError
-from litert.core.index_range import out_of_range
 from litert.core.interrupts import interrupts_as_they_came
 from litert.core.status import Status
 from litert.cpu_kernel_mode import CpuKernelMode

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from compiler_plugin.report import Report
+from litert.core.counts import count_text
 from litert.core.tracing import Span
 from litert.model.graph import Model
 
-from .console import count_text, counts_text, name_text, size_text
+from .console import counts_text, name_text, size_text
 from .page.graph import node_id, show_graph
 from .page.page import Cell, Column, Graph, Page, Quantity, Table
 from .page.time_line import show_spans

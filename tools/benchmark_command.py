@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.progress import tell, told
@@ -20,7 +21,7 @@ from .array_files import INPUT, TensorSpec, complete_inputs, read_inputs
 from .command import Command
 from .command_line import REPORT, SEED, FlagValues, split_arguments
 from .comparison import compare, match_outputs
-from .console import PrintedReport, count_text, name_text, native_output_to_stderr
+from .console import PrintedReport, name_text, native_output_to_stderr
 from .input_ranges import INPUT_RANGE, model_ranges
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
 from .model_runs import WARM_UP, SignatureRuns, Timing, machine_text, measure_s

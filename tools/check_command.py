@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from dispatch.loader import find_dispatch, find_origin
 from dispatch.vendor import Vendor
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError, file_error
 from litert.core.input_file import check_input
 from litert.core.status import Status
@@ -27,7 +28,7 @@ from litert.model.stock_custom_ops import find_not_runnable
 
 from .command import Command
 from .command_line import DISPATCH_LIBRARY_PATH, REPORT, FlagValues
-from .console import PrintedReport, count_text, counts_text, name_text
+from .console import PrintedReport, counts_text, name_text
 
 _Value = TypeVar("_Value")
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import NamedTuple
 
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError, describe, refusal_of
 from litert.core.input_file import common_permissions
 from litert.core.interrupts import interrupt_of
@@ -29,7 +30,7 @@ from .command_line import (
     split_arguments,
     usage_error,
 )
-from .console import count_text, drop_output, json_text, print_text, writing_to
+from .console import drop_output, json_text, print_text, writing_to
 from .help_text import help_entry, wrap_text
 from .process_start import BROKEN_PIPE, ERROR, INTERRUPTED, ProcessEnd, after_ctrl_c
 from .progress_bar import ProgressBar

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from compiler_plugin.apply_options import ApplyOptions
 from litert.analysis.comparison import ModelComparison, NotCompared
+from litert.core.counts import count_text
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
@@ -20,7 +21,7 @@ from .array_files import read_named_arrays
 from .command import Command
 from .command_line import PAGE, REPORT, FlagValues, given_arguments, split_arguments
 from .compare_report import CompareReport
-from .console import count_text, native_output_to_stderr, print_lines
+from .console import native_output_to_stderr, print_lines
 from .load_flags import RUN_FLAGS, LoadChoice, read_run_options
 from .made_with import add_made_with, is_compiled
 from .page.writing import check_pages, write_pages

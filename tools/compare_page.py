@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterator, Sequence
 
 from litert.analysis.comparison import TensorErrors
+from litert.core.counts import count_text
 from litert.model.graph import Model
 from litert.model.reader import read_model
 
 from .compare_report import CompareReport
-from .console import count_text, name_text
+from .console import name_text
 from .page.graph import OpPlace, find_calls, node_id, show_graph
 from .page.page import Cell, Column, Measure, Page, Quantity, Table
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, fields
 from math import isnan
 
 from litert.analysis.comparison import ModelComparison, TensorErrors
+from litert.core.counts import count_text
 
-from .console import PrintedReport, count_text, name_text, table_lines
+from .console import PrintedReport, name_text, table_lines
 from .wrong_part_files import PartFiles
 
 _SHOWN = 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
@@ -85,7 +86,7 @@ def match_outputs(ours: Mapping[str, Array], others: Mapping[str, Array]) -> dic
 
 
 def _outputs(arrays: Mapping[str, Array]) -> str:
-    return f"{len(arrays)} output{'s' if len(arrays) != 1 else ''} ({', '.join(arrays)})"
+    return f"{count_text(len(arrays), 'output')} ({', '.join(arrays)})"
 
 
 def _type_text(array: Array) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TextIO, TypeVar
 
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError, file_error
 from litert.core.plain_report import PlainReport
 from litert.core.quoting import continued
@@ -87,11 +88,6 @@ def size_text(size: int) -> str:
         if amount < 1024:
             return f"{amount:.1f} {unit}"
     return f"{amount / 1024:.1f} TiB"
-
-
-def count_text(number: int, noun: str) -> str:
-    """Returns a number with a noun in the singular or plural: `1 op`, `2 ops`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def counts_text(names: Iterable[str]) -> str:

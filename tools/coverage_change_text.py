@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from litert.analysis.coverage_change import CoverageChange, ModelChange, OpMove
+from litert.core.counts import count_text
 
-from .console import count_text, counts_text, name_text
+from .console import counts_text, name_text
 
 _MOST_NAMED = 10
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from litert.analysis.coverage import ModelCoverage
 from litert.analysis.coverage_change import CoverageChange
 from litert.analysis.op_coverage import OpCoverage
+from litert.core.counts import count_text
 from litert.model.reader import read_model
 
-from .console import count_text, counts_text, json_text, name_text, size_text
+from .console import counts_text, json_text, name_text, size_text
 from .coverage_change_text import change_text
 from .coverage_report import CoverageReport, common_folder, percent_text
 from .page.graph import OpPlace, node_id, show_graph

@@ -11,9 +11,10 @@ from litert.analysis.coverage import ModelCoverage
 from litert.analysis.coverage_change import CoverageChange
 from litert.analysis.op_coverage import OpCoverage
 from litert.analysis.refusals import Refusal, share
+from litert.core.counts import count_text
 from litert.model.op_cost import KnownCost
 
-from .console import PrintedReport, count_text, csv_text, name_text, size_text, table_lines
+from .console import PrintedReport, csv_text, name_text, size_text, table_lines
 from .coverage_change_text import change_lines
 
 _CSV_OP = [field.name for field in fields(OpCoverage)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 
+from litert.core.counts import count_text
 from litert.model.diff import diff_models
 from litert.model.dump import quote
 from litert.model.reader import read_model
@@ -12,7 +13,7 @@ from litert.model.subgraph_diff import Change, ModelDiff, OpPlace, SubgraphDiff
 
 from .command import Command
 from .command_line import REPORT, FlagValues
-from .console import count_text, counts_text, json_text, name_text, print_text, size_text
+from .console import counts_text, json_text, name_text, print_text, size_text
 
 
 def _lines(diff: ModelDiff) -> Iterator[str]:

@@ -75,7 +75,7 @@ def read_ranges(
             raise LiteRtError(Status.INVALID_ARGUMENT, what, hint=hint)
         if spec.name in given or spec.name in ranges:
             what = f"input '{spec.name}' already has a {'file' if spec.name in given else 'range'}"
-            what += ", so it cannot have this range"
+            what += ", so this range is not allowed"
             hint = "Give each input one file or one range."
             raise LiteRtError(Status.INVALID_ARGUMENT, what, f"--input_range={text}", hint)
         ranges[spec.name] = limits

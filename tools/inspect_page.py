@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from litert.core.counts import count_text
 from litert.model.reader import read_model
 
-from .console import count_text, name_text, size_text
+from .console import name_text, size_text
 from .inspection import Inspection
 from .page.graph import node_id, show_graph
 from .page.page import Cell, Column, Page, Quantity, Table

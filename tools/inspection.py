@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from litert.core.counts import count_text
 from litert.model.assets import ASSET_KEY_PREFIX, read_assets
 from litert.model.blob import Blob
 from litert.model.byte_code_container import carried_assets
@@ -15,7 +16,7 @@ from litert.model.memory_plan import CallMemory, read_memory
 from litert.model.reader import read_model
 from litert.model.stamp import Stamp, read_stamp
 
-from .console import PrintedReport, ask, count_text, counts_text, name_text, size_text
+from .console import PrintedReport, ask, counts_text, name_text, size_text
 
 
 @dataclass(frozen=True, slots=True)

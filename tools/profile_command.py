@@ -8,6 +8,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from litert.core.counts import count_text
 from litert.core.option import Flag
 from litert.core.progress import told
 from litert.core.tracing import is_recording, paused
@@ -18,7 +19,7 @@ from litert.model.reader import read_model
 from .array_files import INPUT, TensorSpec, complete_inputs, read_inputs
 from .command import Command
 from .command_line import PAGE, REPORT, SEED, FlagValues, split_arguments
-from .console import count_text, native_output_to_stderr
+from .console import native_output_to_stderr
 from .input_ranges import INPUT_RANGE, model_ranges
 from .load_flags import LOAD_FLAGS, LoadChoice, open_model, read_load_flags
 from .model_runs import WARM_UP, SignatureRuns, Timing, machine_text, measure_s

@@ -6,13 +6,14 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from litert.analysis.profile import ProfileRow
+from litert.core.counts import count_text
 from litert.core.tracing import Span, SpanKind
 from litert.model.graph import Model, Op
 from litert.model.memory_plan import read_memory
 from litert.model.op_cost import find_cost
 from litert.model.reader import read_model
 
-from .console import count_text, name_text
+from .console import name_text
 from .page.graph import OpPlace, find_calls, node_id, show_graph
 from .page.page import Cell, Column, Measure, Page, Quantity, Table
 from .page.time_line import show_spans

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .console import PrintedReport, count_text, csv_text, name_text, print_lines
+from litert.core.counts import count_text
+
+from .console import PrintedReport, csv_text, name_text, print_lines
 from .model_runs import Timing
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from functools import partial
 from inspect import isfunction
 from typing import TYPE_CHECKING, Any
 
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError, describe, last_line
 from litert.core.input_file import check_input
 from litert.core.option import Flag
@@ -17,7 +18,6 @@ from litert.core.status import Status
 from litert.core.suggestion import did_you_mean
 
 from .command_line import usage_error
-from .console import count_text
 
 if TYPE_CHECKING:
     from litert.model.graph import Op

@@ -24,6 +24,7 @@ from compiler_plugin.native.exported.host_context import (
     read_flags,
 )
 from compiler_plugin.native.exported.options import read_options
+from compiler_plugin.native.graph_slots import item
 from compiler_plugin.plugin import CompiledResult, CompilerPluginFactory
 from compiler_plugin.registry import RegisteredPlugin, check_factory
 from litert.abi.definitions import ffi
@@ -31,7 +32,6 @@ from litert.abi.handles import Handles
 from litert.abi.headers import read_prototypes
 from litert.abi.tables import make_callback
 from litert.core.errors import LiteRtError
-from litert.core.index_range import out_of_range
 from litert.core.status import Status
 from litert.core.version import ApiVersion
 
@@ -184,7 +184,7 @@ class _Library:
 
     def get_compiler_plugin_supported_soc_model(self, plugin: int, index: int, name: Any) -> None:
         self._check_call(plugin, name)
-        name[0] = _at(self._soc_models, index, "SoC model")
+        name[0] = item(self._soc_models, index, "SoC model")
 
     def get_compiler_plugin_sdk_version(self, plugin: int, version: Any) -> None:
         self._check_call(plugin, version)
@@ -243,13 +243,13 @@ class _Library:
     ) -> None:
         found = self._handles.get(result, _Result)
         _check(byte_code, size)
-        module = _at(found.modules, index, "byte code module")
+        module = item(found.modules, index, "byte code module")
         byte_code[0], size[0] = module, len(module)
 
     def get_compiled_result_handle(self, result: int, index: int, handle: Any) -> Status:
         found = self._handles.get(result, _Result)
         _check(handle)
-        _at(found.modules, index, "byte code module")
+        item(found.modules, index, "byte code module")
         return Status.UNSUPPORTED  # there is none: the byte code is to be written
 
     def get_num_compiled_result_calls(self, result: int, number: Any) -> None:
@@ -262,7 +262,7 @@ class _Library:
     ) -> None:
         found = self._handles.get(result, _Result)
         _check(name, size, module)
-        text, module_index = _at(found.calls, index, "call")
+        text, module_index = item(found.calls, index, "call")
         name[0], size[0], module[0] = text, len(text) - 1, module_index
 
     def is_compiled_result_output_dynamic(
@@ -270,7 +270,7 @@ class _Library:
     ) -> None:
         found = self._handles.get(result, _Result)
         _check(is_dynamic)
-        _at(found.calls, index, "call")
+        item(found.calls, index, "call")
         is_dynamic[0] = (
             False  # calls with such outputs are refused, because stock LiteRT does not call this function
         )
@@ -283,12 +283,6 @@ class _Library:
 def _check(*pointers: Any, needed: str = "point to memory for the result") -> None:
     if not all(pointers):
         raise LiteRtError(Status.INVALID_ARGUMENT, f"an argument is NULL, but must {needed}")
-
-
-def _at(items: Sequence[Any], index: int, what: str) -> Any:
-    if index >= len(items):
-        raise LiteRtError(Status.INDEX_OOB, out_of_range(what, index, len(items)))
-    return items[index]
 
 
 def _c_text(text: str) -> Any:

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 from compiler_plugin.native.graph_handles import GraphHandles, present_inputs
 from litert.abi.definitions import ffi
 from litert.abi.tensor_types import new_type
+from litert.core.counts import out_of_range
 from litert.core.errors import LiteRtError
-from litert.core.index_range import out_of_range
 from litert.core.quantization import QuantizationKind
 from litert.core.status import Status
 from litert.model.blob import Blob

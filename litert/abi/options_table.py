@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from litert.abi.definitions import ffi
 from litert.abi.handles import Handles
+from litert.core.counts import out_of_range
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
-from litert.core.index_range import out_of_range
 from litert.core.status import Status
 
 if TYPE_CHECKING:

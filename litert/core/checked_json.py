@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from math import isfinite
 from typing import Any, TypeVar
 
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.suggestion import did_you_mean
@@ -120,8 +121,7 @@ class JsonNode:
         if len(value) < least or (most is not None and len(value) > most):
             allowed = f"{least} or more" if most is None else f"{least} to {most}"
             allowed = str(least) if least == most else allowed
-            plural = "" if len(value) == 1 else "s"
-            raise self.error(f"{len(value)} element{plural}, expected {allowed}")
+            raise self.error(f"{count_text(len(value), 'element')}, expected {allowed}")
         return [self._child(v, i) for i, v in enumerate(value)]
 
     def integer(self, low: int, high: int) -> int:

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from litert.core.counts import out_of_range
 from litert.core.errors import LiteRtError
-from litert.core.index_range import out_of_range
 from litert.core.option import Flag, Goes, Section, option
 from litert.core.status import Status
 

@@ -17,8 +17,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from litert.core.counts import index_range
 from litert.core.errors import LiteRtError
-from litert.core.index_range import index_range
 from litert.core.kernel_dims import kernel_dims
 from litert.core.sizes import ARITHMETIC, Size
 from litert.core.status import Status

@@ -240,7 +240,7 @@ def choose_vendor(vendor: str, found: Sequence[tuple[str, _Found]], hint: str) -
         if len({name for name, _ in own}) > 1:
             places = " and ".join(f"'{name}' in {extension}" for name, extension in own)
             what = (
-                f"'{vendor}' could be several vendors, with names in different spellings: {places}"
+                f"'{vendor}' matches several vendors, whose names differ only in spelling: {places}"
             )
             raise LiteRtError(Status.ALREADY_EXISTS, what, hint=hint)
         check_unique([(vendor, str(extension)) for _, extension in own], hint)

@@ -26,6 +26,9 @@ _SHARING = 2  # how often a byte may be read on average
 _TABLE_SIZE = 8  # size of the smallest table, with the offset to it
 _NODE_SIZE = 24  # size of the smallest tensor or op with content
 
+DAMAGED = "The data are damaged, or are not a TFLite model: copy the model again from its source."
+"""Hint of an error about damaged data."""
+
 
 class FlatbufferBytes:
     """The bytes of one flatbuffer, in which a table is identified by its position.
@@ -104,7 +107,7 @@ class FlatbufferBytes:
             Status.INVALID_FLATBUFFER,
             what,
             where,
-            "The data are damaged, or are not a TFLite model: copy the model again from its source.",
+            DAMAGED,
         )
 
 

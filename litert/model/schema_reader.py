@@ -11,8 +11,8 @@ import struct
 from collections.abc import Sequence
 from typing import TypeVar
 
+from litert.core.counts import index_range
 from litert.core.errors import LiteRtError
-from litert.core.index_range import index_range
 from litert.model import schema
 from litert.model.blob import Blob, MappedFile
 from litert.model.flatbuffer import MAX_SLOTS, OUTSIDE, Budget, FlatbufferBytes, i32, u32, u64

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import prod
 
+from litert.core.counts import count_text
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.model.flatbuffer import DAMAGED
 from litert.model.graph import Model, Op, Subgraph, Tensor
 
 _NEEDED_INPUTS: Mapping[str, Sequence[int]] = {
@@ -86,7 +88,7 @@ def _find_problem(op: Op) -> str:
         has_options = op.options is not None and op.options.type_name == "SplitOptions"
         count = op.options.get("num_splits") if op.options and has_options else 0
         if count != len(op.outputs):
-            return f"SPLIT makes {count} parts, but has {_count(len(op.outputs), 'output')}"
+            return f"SPLIT makes {count} parts, but has {count_text(len(op.outputs), 'output')}"
     return ""
 
 
@@ -172,11 +174,7 @@ def _find_mismatch(
 
 
 def _ports(num_inputs: int, num_outputs: int) -> str:
-    return f"{_count(num_inputs, 'input')} and {_count(num_outputs, 'output')}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("s" if number != 1 else "")
+    return f"{count_text(num_inputs, 'input')} and {count_text(num_outputs, 'output')}"
 
 
 def _damaged(what: str, where: str) -> LiteRtError:
@@ -184,5 +182,5 @@ def _damaged(what: str, where: str) -> LiteRtError:
         Status.INVALID_FLATBUFFER,
         what,
         where,
-        "The data are damaged, or are not a TFLite model: copy the model again from its source.",
+        DAMAGED,
     )

@@ -9,8 +9,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
+from litert.core.counts import index_range
 from litert.core.element_type import ElementType
-from litert.core.index_range import index_range
 from litert.core.quantization import ConstantTensor
 from litert.model import schema
 from litert.model.flatbuffer import OUTSIDE, i8, i32, u32, u64

@@ -140,10 +140,10 @@ class CompileCache:
             # The message names the directory in place of a file that the user has not named.
             if isinstance(error, LiteRtError):
                 reason, hint = error.what, error.hint and f" {error.hint}"
+            elif isinstance(error, FileExistsError):
+                reason, hint = "the cache folder is a file", " Give a folder."
             else:
                 reason, hint = f"cannot write: {error.strerror or error}".lower(), ""
-            if isinstance(error, FileExistsError):
-                reason, hint = "the cache folder is a file", " Give a folder."
             _LOG.warning(
                 "%s is not stored in the cache: %s (%s).%s", what, reason, self._folder, hint
             )

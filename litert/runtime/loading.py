@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from dispatch.mem_buffer import MemBuffer
 from dispatch.session import Session
+from litert.core.counts import count_text
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -355,7 +356,7 @@ def _check_accelerators(
     """Raises an error for ops on the CPU if the CPU is not allowed."""
     cpu_ops = [op for op in opened.model.ops() if not is_dispatch_op(op)]
     if cpu_ops and HardwareAccelerator.CPU not in accelerators:
-        count = "1 op" if len(cpu_ops) == 1 else f"{len(cpu_ops)} ops"
+        count = count_text(len(cpu_ops), "op")
         names = ", ".join(dict.fromkeys(op.name for op in cpu_ops[:3]))
         verb = "is" if len(cpu_ops) == 1 else "are"
         raise LiteRtError(

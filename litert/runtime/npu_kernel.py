@@ -14,9 +14,9 @@ from dispatch.event import Event
 from dispatch.requirements import is_of_pattern
 from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
 from dispatch.vendor import clean_up
+from litert.core.counts import index_range
 from litert.core.element_type import ElementType
 from litert.core.errors import VENDOR_REPAIRS, LiteRtError
-from litert.core.index_range import index_range
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.core.tracing import RECORDINGS, SpanKind, is_recording, span

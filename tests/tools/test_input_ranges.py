@@ -64,7 +64,8 @@ def test_what_is_no_range_is_refused(text: str, said: str) -> None:
         read_ranges([text], SPECS, {"a:0"} if text.startswith("0") else ())
     assert said in str(error.value)
     with pytest.raises(
-        LiteRtError, match="input 'ids' already has a range, so it cannot have this"
+        LiteRtError,
+        match="input 'ids' already has a range, so this range is not allowed",
     ):
         read_ranges(["ids:0:1", "2:0:1"], SPECS, ())
 

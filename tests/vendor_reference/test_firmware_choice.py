@@ -85,7 +85,7 @@ def test_a_damaged_choice_is_ignored_with_a_warning(
         write_entry(str(path), "tuning", json.dumps(changed).encode())
     assert find_tuning(device.info) is None
     assert (
-        "The stored tuning of the firmware cannot be used, and the default is used instead"
+        "The emulated NPU uses the default tuning, because the stored tuning cannot be used"
         in caplog.text
     )
     assert opened_anew(device).firmware_tuning == device.default_tuning

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from litert.core.counts import count_text
 from litert.core.option import Flag
 from litert.core.plain_report import PlainReport
 from litert.core.progress import counting, told
 
 from ..command import Command
 from ..command_line import REPORT, FlagValues
-from ..console import count_text
 from .layer_flags import LAYER_FLAGS, layer_request, open_layer
 from .op_arrays import INPUT_FLAG_NAMES, INPUT_FLAGS, input_values
 from .safe_process import answer, compiling, stage

@@ -8,12 +8,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.quoting import continued
 
 from ..command_line import FlagValues
-from ..console import count_text, print_text
+from ..console import print_text
 from ..process_start import ERROR
 from ..progress_bar import ProgressBar
 from .safe_process import run_safely

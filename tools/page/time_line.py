@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from litert.core.counts import count_text
 from litert.core.tracing import Span, SpanKind
 
-from ..console import count_text, name_text
+from ..console import name_text
 from .page import ShownSpan
 
 _MOST = 4000

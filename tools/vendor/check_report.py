@@ -8,9 +8,10 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from litert.conformance.checks import Finding, Outcome, is_named
+from litert.core.counts import count_text
 from litert.core.plain_report import PlainReport
 
-from ..console import count_text, json_text, name_text
+from ..console import json_text, name_text
 from .compared_values import ComparedValues, left_out, table_lines
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from math import inf
 
 from compiler_plugin.outline import extract, make_partition
+from litert.core.counts import out_of_range
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
-from litert.core.index_range import out_of_range
 from litert.core.input_file import read_input
 from litert.core.quantization import Quantization
 from litert.core.status import Status

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from litert.core.counts import index_range
 from litert.core.errors import LiteRtError
 from litert.core.formula import Formula
-from litert.core.index_range import index_range
 from litert.core.kernel_dims import kernel_dims
 from litert.core.sizes import Shapes, Size, find_largest, multiply
 from litert.core.status import Status

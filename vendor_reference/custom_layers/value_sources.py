@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
+from litert.core.counts import out_of_range
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.formula import Formula
-from litert.core.index_range import out_of_range
 from litert.core.status import Status
 from litert.core.suggestion import did_you_mean
 from litert.model.builtin_options import read_builtin_options

@@ -71,7 +71,7 @@ def find_tuning(info: DeviceInfo) -> FirmwareTuning | None:
         return None
     except LiteRtError as error:
         _LOG.warning(
-            "The stored tuning of the firmware cannot be used, and the default is used instead: %s",
+            "The emulated NPU uses the default tuning, because the stored tuning cannot be used: %s",
             error,
         )
         return None

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from litert.core.checked_json import JsonNode
+from litert.core.counts import index_range, out_of_range
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
-from litert.core.index_range import index_range, out_of_range
 from litert.core.sizes import MOST, Dimension, Size, shapes_in
 from litert.core.tensor_type import RankedTensorType
 from vendor_reference.executable.cpu_op import CpuOperand, TensorConfig, check_channels

@@ -31,6 +31,7 @@ from compiler_plugin.registry import RegisteredPlugin, choose_soc_model
 from compiler_plugin.transforming import prepare_partitions
 from compiler_plugin.vendor_plugin import NO_REASON, Taken, VendorPlugin
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
+from litert.core.counts import count_text
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -211,7 +212,7 @@ class ExportedPlugin:
             level = logging.WARNING if name in self.names_with_assets else logging.INFO
             if reason == NO_REASON:
                 level = logging.DEBUG
-            ops_text = f"{number} op{'s' * (number != 1)} ({name})"
+            ops_text = f"{count_text(number, 'op')} ({name})"
             _logger.log(level, "vendor %s leaves %s on the CPU: %s", vendor, ops_text, reason)
         self._warn()
 

@@ -30,9 +30,9 @@ from litert.abi.definitions import ffi
 from litert.abi.handles import Handles
 from litert.abi.status_codes import check
 from litert.abi.tensor_types import from_c, new_type
+from litert.core.counts import out_of_range
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
-from litert.core.index_range import out_of_range
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.core.version import ApiVersion

@@ -10,8 +10,8 @@ from dispatch.api import Metric
 from dispatch.native.exported.host import Host
 from dispatch.native.exported.model_assets import ModelAssets
 from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
+from litert.core.counts import out_of_range
 from litert.core.errors import LiteRtError
-from litert.core.index_range import out_of_range
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 

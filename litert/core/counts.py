@@ -1,4 +1,9 @@
-"""Describes the valid indices in error messages, such as `the 2 calls have the indices 0 and 1`."""
+"""Numbers of things in messages, such as `2 ops`, and indices, such as `the 2 calls have the indices 0 and 1`."""
+
+
+def count_text(number: int, noun: str) -> str:
+    """Returns a number with a noun in the singular or plural: `1 op`, `2 ops`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def index_range(kind: str, count: int) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from litert.core.index_range import out_of_range
+from litert.core.counts import out_of_range
 
 
 @pytest.mark.parametrize(
