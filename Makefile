@@ -79,7 +79,7 @@ $(READY): pyproject.toml $(wildcard tests/null_vendor/pyproject.toml)
 	  echo "On Debian and Ubuntu, also install the package python3-venv"; \
 	  exit 1; \
 	fi; \
-	echo "Setting up .venv with $$("$$found" --version) (the first setup takes two minutes; on x86-64 it downloads 310 MB for OpenCL)"; \
+	echo "Setting up .venv with $$("$$found" --version) (the first setup takes two minutes; on x86-64 it downloads 550 MB)"; \
 	"$$found" -m venv --clear .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check \
 	  -e '.[dev]' $(patsubst %/pyproject.toml,-e ./%,$(filter tests/%,$^)) || { \
