@@ -59,7 +59,7 @@ def compiled_at_load(
     candidates = find_candidates(options, environment)
     if not candidates:
         none = (
-            "no compiler plugin is installed, and the environment has no folder of compiler plugins"
+            "No compiler plugin is installed, and the environment has no folder of compiler plugins"
         )
         yield Nothing(candidates.left_out or none)
         return
@@ -115,20 +115,20 @@ class _LoadCompiler:
                 found = self._try(name, warnings)
             except LiteRtError as problem:
                 error = error or problem
-                reasons.append(f"vendor '{name}': {problem}".removesuffix("."))
+                reasons.append(f"Vendor '{name}': {problem}".removesuffix("."))
                 continue
             if not isinstance(found, Nothing):
                 return found
-            reasons.append(f"vendor '{name}': {found.why}")
+            reasons.append(f"Vendor '{name}': {found.why}")
         for warning in warnings:
             _LOG.warning("%s: %s", self.where, warning)
-        told = "; ".join(filter(None, [self.candidates.left_out, *reasons]))
-        nothing = Nothing(told or "no compiler plugin can be used")
+        told = ". ".join(filter(None, [self.candidates.left_out, *reasons]))
+        nothing = Nothing(told or "No compiler plugin can be used")
         if error is not None:
             self._raise_if_asked(
                 error
                 if len(reasons) == 1
-                else LiteRtError(error.status, f"no vendor compiled the model: {nothing.why}")
+                else LiteRtError(error.status, f"no vendor compiled the model. {nothing.why}")
             )
         elif self.cache is not None and names:
             self.cache.store_nothing(self.key, nothing)

@@ -57,7 +57,8 @@ class _OpenedModel(NamedTuple):
       source: File of the model, or its bytes.
       manifest: manifest: Manifest of the file; None if another compiler made the file.
       is_checked: Whether the whole file was compared with its digest.
-      why_not_compiled: Reason why compiling at load failed; "" if it was not tried.
+      why_not_compiled: Sentences that say why compiling at load failed, without the last full stop; "" if it was
+        not tried.
     """
 
     model: Model
@@ -78,7 +79,7 @@ class _OpenedModel(NamedTuple):
     def why_on_cpu(self, unless_tried: str) -> str:
         """Returns the reason why a model is not compiled, or the given hint."""
         if self.why_not_compiled:
-            return f"No vendor compiled the model at load: {self.why_not_compiled}."
+            return f"No vendor compiled the model at load. {self.why_not_compiled}."
         return unless_tried
 
 
@@ -367,8 +368,8 @@ def _check_accelerators(
             "Select the CPU too: HardwareAccelerator.NPU | HardwareAccelerator.CPU in Python, "
             "--accelerator=npu,cpu on the command line."
             if opened.is_compiled
-            else f"{opened.why_on_cpu(_COMPILE_IT)} With HardwareAccelerator.CPU (on the command "
-            "line, --accelerator=npu,cpu), the CPU runs the model.",
+            else "With HardwareAccelerator.CPU (on the command line, --accelerator=npu,cpu), the CPU "
+            f"runs the model. {opened.why_on_cpu(_COMPILE_IT)}",
         )
 
 

@@ -296,7 +296,7 @@ def test_npu_calls_run_on_the_npu_whatever_is_asked_for(
 @pytest.mark.parametrize(
     ("make", "hint"),
     [
-        (raw_model, "No vendor compiled the model at load: vendor 'Reference' is tried only if"),
+        (raw_model, "No vendor compiled the model at load. Vendor 'Reference' is tried only if"),
         (cpu_around_npu, "--accelerator=npu,cpu"),
     ],
     ids=["not compiled", "compiled in part"],
@@ -318,7 +318,7 @@ def test_a_model_that_was_not_compiled_runs_on_the_cpu_and_says_so(
     with caplog.at_level(logging.WARNING):
         model = load(raw_model(), Options(CPU | NPU))
     assert "not compiled for an NPU" in caplog.text
-    assert "vendor 'Reference' is tried only if you give it an asset" in caplog.text
+    assert "Vendor 'Reference' is tried only if you give it an asset" in caplog.text
     np.testing.assert_array_equal(model.run({"x": X})["y"], 2 * X)
 
 
@@ -331,7 +331,7 @@ def test_a_model_that_nothing_can_run_has_an_error_and_no_warning(
     )
     with pytest.raises(
         LiteRtError,
-        match="No vendor compiled the model at load: vendor 'Reference' is tried only if",
+        match=r"No vendor compiled the model at load\. Vendor 'Reference' is tried only if",
     ):
         load(to_bytes(builder.build()), Options(CPU | NPU))
     assert not caplog.messages
