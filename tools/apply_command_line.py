@@ -227,7 +227,7 @@ def _process(values: FlagValues, model: str, output: str, options: ApplyOptions)
                 report = commands.compile_model(model, path, options)
             else:
                 report = commands.copy_model(model, path)
-                report.warnings += _idle_flags(options)
+            report.warnings += _idle_flags(values.cmd, options)
     write_pages(values, lambda: _page(report, graphs, recording))
     print_report(report, values, output)
 
@@ -238,20 +238,33 @@ def _page(report: Report, graphs: Sequence[Graph], recording: Recording) -> Page
     return apply_page(report, graphs[0], recording.spans)
 
 
-def _idle_flags(options: ApplyOptions) -> list[str]:
-    """Returns sentences about flags that have no effect, because `--cmd` compiles nothing."""
-    transform = options.transform
-    given: dict[str, object] = {
-        "npu_custom_op_info": options.compiler.custom_op_infos,
+def _idle_flags(cmd: str, options: ApplyOptions) -> list[str]:
+    """Returns sentences about the flags that have no effect on a command other than `apply`."""
+    compiler, transform = options.compiler, options.transform
+    required = {
         "require_npu": options.require_npu,
         "require_runnable": options.require_runnable,
+    }
+    of_byte_code = {
+        "replace_ir": compiler.replace_ir,
+        "dump_ir_after": compiler.dump.ir_after,
+        "dump_kernels": compiler.dump.kernels,
+    }
+    of_planning = {
+        "npu_custom_op_info": compiler.custom_op_infos,
         "extensions": transform and transform.extensions,
         "transformations": transform and transform.selection,
         "transformations_config": transform and transform.config,
         "ops_mapping": transform and transform.ops_mapping,
     }
+    given: dict[str, object] = {
+        "compile": required,
+        "partition": of_byte_code,
+        "noop": {**of_planning, **required, **of_byte_code},
+    }[cmd]
+    does = "compiles whole subgraphs" if cmd == "compile" else "compiles nothing"
     return [
-        f"--{flag} has no effect with --cmd=noop, which compiles nothing"
-        for flag, values in given.items()
-        if values
+        f"--{flag} has no effect with --cmd={cmd}, which {does}"
+        for flag, value in given.items()
+        if value
     ]

@@ -181,17 +181,22 @@ def test_partition_compile_and_noop_are_commands(source: Path, tmp_path: Path) -
     assert paths["noop"].read_bytes() == source.read_bytes()
 
 
-def test_a_copy_says_which_flags_it_has_no_use_for(
+def test_each_command_says_which_flags_have_no_effect_on_it(
     source: Path, kernel: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    flags = (f"--npu_custom_op_info=A,{kernel}", "--require_npu=all")
-    assert apply("--cmd=noop", source, tmp_path / "copy", *flags) == 0
-    text = capsys.readouterr().out
-    assert (
-        "Warning: --npu_custom_op_info has no effect with --cmd=noop, which compiles nothing"
-        in text
-    )
-    assert "--require_npu has no effect" in text
+    flags = (f"--npu_custom_op_info=A,{kernel}", "--require_npu=A", "--dump_kernels")
+    idle = {
+        "noop": ["npu_custom_op_info", "require_npu", "dump_kernels"],
+        "partition": ["dump_kernels"],
+        "compile": ["require_npu"],
+    }
+    for cmd, names in idle.items():
+        assert apply(*FAKE, f"--cmd={cmd}", source, tmp_path / cmd, *flags) == 0
+        does = "compiles whole subgraphs" if cmd == "compile" else "compiles nothing"
+        lines = capsys.readouterr().out.splitlines()
+        assert [line for line in lines if "no effect" in line] == [
+            f"Warning: --{name} has no effect with --cmd={cmd}, which {does}" for name in names
+        ]
 
 
 def test_an_op_that_nothing_runs_is_the_report_s_last_line(
