@@ -1,4 +1,4 @@
-"""If an op depends only on constants, replaces the op by a constant."""
+"""Replaces an op that depends only on constants by a constant."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from compiler_plugin.transformations.transformation import Transformation
 
 
 class FoldConstants(Transformation):
-    """If an op depends only on constants, replaces it by its result from stock LiteRT, within `--fold_limit`.
+    """Replaces an op by its result from stock LiteRT, within `--fold_limit`, if the op depends only on constants.
 
     Ops that compute values from the shape of an input are not folded, so that the model can be resized;
     `--static_shape` folds these ops too. `fold_dequantize` folds DEQUANTIZE ops, and `fold_densify` folds DENSIFY
