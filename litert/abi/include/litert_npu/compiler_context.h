@@ -1,10 +1,10 @@
-/* The table that a compiler plugin gets: the host's functions for reading a model, for returning results and for
- * changing the model. Release 2.3.0 of LiteRT passes 1408 bytes, version 1.3. LiteRT's main branch of August 2026
- * passes the first 1104 bytes, version 1.1, and release 2.2.0 passes the first 1048 bytes, version 1.0. The macro
- * LITERT_HAS says whether a table has a slot. Handles and pointers that the host returns belong to the host, and are
- * valid until the plugin function that got them returns. During one call of such a function, a subgraph, an op or a
- * tensor always has the same handle. The output of one op is therefore the input of another op if the two tensors have
- * equal handles. */
+/* This table contains the host's functions that a compiler plugin calls to read a model, to return results and to
+ * change the model. Release 2.3.0 of LiteRT passes a table of 1408 bytes (version 1.3). LiteRT's main branch of August
+ * 2026 passes only the first 1104 bytes (version 1.1), and release 2.2.0 passes only the first 1048 bytes (version
+ * 1.0). The macro LITERT_HAS says whether a table has a slot. Handles and pointers that the host returns belong to the
+ * host, and are valid until the plugin function that got them returns. During one call of such a function, a subgraph,
+ * an op or a tensor always has the same handle. The output of one op is therefore the input of another op if the two
+ * tensors have equal handles. */
 #ifndef LITERT_NPU_COMPILER_CONTEXT_H_
 #define LITERT_NPU_COMPILER_CONTEXT_H_
 
@@ -81,13 +81,13 @@ typedef struct LiteRtCompilerContext {
       LiteRtOp op, const uint8_t** attributes, int32_t* attributes_size);
   LiteRtStatus (*get_shlo_composite_op_version)(LiteRtOp op, int32_t* version);
 
-  /* 264: These slots select ops, and read the plugin's options. `push_op` selects an op for the NPU. Ops that have the
-   * same partition index and are consecutive in execution order become one partition, even if they are not connected;
-   * an op that is not selected, or has another partition index, ends the partition. The options that the user gave for
-   * a vendor are stored under the vendor's identifier, in a format that the vendor defines. In litert-npu, the
-   * identifier is the manufacturer's name in small letters, and the options are a C string of TOML with the flags that
-   * begin with this name. For example, `--acme_tiles=4 --acme_mode=fast` become the lines `tiles = 4` and `mode =
-   * "fast"` under the identifier `acme`. */
+  /* 264: These slots select ops, and read the plugin's options. `push_op` selects an op for the NPU. Selected ops that
+   * have the same partition index and are consecutive in execution order become one partition, even if they are not
+   * connected. The partition ends at the next op that is not selected or has another partition index. The options that
+   * the user gave for a vendor are stored under the vendor's identifier, in a format that the vendor defines. In
+   * litert-npu, the identifier is the manufacturer's name in small letters. The options are the flags that begin with
+   * this name, written as a C string in TOML. For example, `--acme_tiles=4 --acme_mode=fast` become the lines `tiles =
+   * 4` and `mode = "fast"` under the identifier `acme`. */
   LiteRtStatus (*push_op)(LiteRtOpList op_list, LiteRtOp op, LiteRtParamIndex partition_index);
   LiteRtStatus (*get_opaque_options)(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
   LiteRtStatus (*find_opaque_options_data)(

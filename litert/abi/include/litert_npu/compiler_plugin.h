@@ -202,9 +202,9 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetNumCompiledResultCalls(
 
 /* Returns the function name and the byte code module of an NPU call.
  *
- * [result.call_info] The name of the call's function has at least one byte, and belongs to the compile result until the
- * result is destroyed; the size of the name does not include a terminator. The returned index of a byte code module is
- * less than the number of modules. NPU calls of one module have different function names. */
+ * [result.call_info] The name of the call's function has at least one byte; the size of the name does not include a
+ * terminator. The name belongs to the compile result, and stays valid until the result is destroyed. The returned index
+ * of a byte code module is less than the number of modules. NPU calls of one module have different function names. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompiledResultCallInfo(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex call_idx, const void** call_info,
     size_t* call_info_size, LiteRtParamIndex* byte_code_idx);

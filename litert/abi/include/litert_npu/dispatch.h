@@ -1,7 +1,7 @@
 /* This header declares the table of functions that a dispatch library fills. The library is called
- * `libLiteRtDispatch_<vendor>.so` and exports `LiteRtDispatchGetApi`. A library for custom ops with assets (the user's
- * files for these ops) also exports `LiteRtDispatchRegisterAsset`, and a library that can show tensors inside an NPU
- * call also exports `LiteRtDispatchInvokeTapped`.
+ * `libLiteRtDispatch_<vendor>.so` and exports `LiteRtDispatchGetApi`. A library for custom ops with assets, which are
+ * the user's files for these ops, also exports `LiteRtDispatchRegisterAsset`. A library that can show tensors inside an
+ * NPU call also exports `LiteRtDispatchInvokeTapped`.
  *
  * The host calls the functions in this order: first `LiteRtDispatchGetApi`, `initialize` (once in the process) and
  * `check_runtime_compatibility`. For each model, the host calls `device_context_create` and registers the model's
@@ -99,8 +99,8 @@ typedef struct LiteRtDispatchInterface {
    * [dispatch.ends] When the process ends after all device contexts are destroyed, the library does not crash, hang or
    * change the exit status. */
   LiteRtStatus (*device_context_destroy)(LiteRtDispatchDeviceContext device_context);
-  /* Returns an object with the memory requirements of an input. The library makes this object by the runtime context's
-   * `create_tensor_buffer_requirements`, and the host destroys it.
+  /* Returns an object with the memory requirements of an input. The library makes this object with the slot
+   * `create_tensor_buffer_requirements` of the runtime context, and the host destroys the object.
    *
    * [requirements.size] The required size is large enough for the tensor. If the tensor type has a dimension of -1, the
    * size is large enough for the largest possible tensor.
@@ -137,9 +137,9 @@ typedef struct LiteRtDispatchInterface {
    * [invocation.ok] `invocation_context_create` accepts byte code of the vendor's own compiler.
    * [dispatch.runs] If the host calls the functions of the table in the required order, each call returns Ok, and the
    * loaded function runs.
-   * [invocation.byte_code] The bytes of the byte code are at base_addr + offset, and valid until the device context is
-   * destroyed. fd may be -1, and the offset and the address need not be aligned. The library refuses bytes that are not
-   * the vendor's byte code.
+   * [invocation.byte_code] The bytes of the byte code are at base_addr + offset, and stay valid until the device
+   * context is destroyed. The descriptor fd may be -1. The offset and the address need not be aligned. The library
+   * refuses bytes that are not the vendor's byte code.
    * [invocation.function] `invocation_context_create` refuses a function name that the byte code module does not
    * contain.
    * [invocation.counts] If the given numbers of inputs and outputs differ from the function's numbers,
@@ -183,14 +183,15 @@ typedef struct LiteRtDispatchInterface {
    *
    * [invoke.written] When `invoke` returns Ok, it has written all outputs.
    * [invoke.values] The values of the outputs are as close to the values of LiteRT's CPU kernels as the NPU's
-   * arithmetic allows. The error of a float is at most one hundredth of the sum of the absolute values that the op adds
-   * up; if this sum is not known, the error is at most one hundredth of the largest output. The flag `--tolerance` of
-   * `litert-npu vendor check` changes this limit. The error of an 8-bit or 16-bit integer is at most one quantization
-   * step for each op of the call. All other values are equal to LiteRT's values.
+   * arithmetic allows. The error of a float value is at most one hundredth of the sum of the absolute values of the
+   * terms that the op adds up. If this sum is not known, the error is at most one hundredth of the largest output. The
+   * flag `--tolerance` of `litert-npu vendor check` changes this limit. The error of an 8-bit or 16-bit integer value
+   * is at most one quantization step for each op of the call. All other values are equal to LiteRT's values.
    * [values.input_order] The inputs of a call are in the order of its subgraph's inputs; an op of the subgraph may read
    * them in another order.
-   * [values.padding] SAME padding is the same as in TensorFlow: if the number of added rows or columns is odd, the
-   * larger half is after the image. A convolution pads with the input's zero point; a pool ignores the padding.
+   * [values.padding] SAME padding is the same as in TensorFlow: if the number of added rows or columns is odd, more of
+   * them are after the image than before the image. A convolution pads with the input's zero point; a pool ignores the
+   * padding.
    * [values.strides] `stride_h` is the stride between rows, and `stride_w` is the stride between columns.
    * [values.dilation] `dilation_h_factor` is the dilation of rows, and `dilation_w_factor` is the dilation of columns.
    * [values.bias] An op adds its bias to the sum of its products. The scale of a quantized bias is the scale of the
@@ -207,15 +208,15 @@ typedef struct LiteRtDispatchInterface {
    * [invoke.missing] If a buffer was never attached, or was detached, `invoke` fails, and the context can be used
    * again.
    * [invoke.unlocks] Before `invoke` returns, it unlocks each buffer that it has locked, even if it fails. `invoke`
-   * does not lock a buffer twice at the same time, even if the buffer is attached to two inputs, because stock LiteRT's
-   * runtime refuses a second lock.
+   * never locks a buffer that is already locked, because stock LiteRT's runtime refuses this. `invoke` therefore locks
+   * a buffer only once if the buffer is attached to two inputs.
    * [invoke.memory] `invoke` does not leak memory: the memory of the process does not grow with the number of runs.
    * [invoke.threads] The host may use different contexts at the same time, from any thread. The host makes only one
-   * call at a time on an invocation context, and only one call at a time on a device context; attaching or detaching a
-   * buffer counts as a call on both contexts. The host may register and unregister buffers of a device context while
-   * functions of this device context run. */
+   * call at a time on an invocation context, and only one call at a time on a device context. Attaching or detaching a
+   * buffer counts as a call on the invocation context and on the device context. The host may register and unregister
+   * buffers of a device context while functions of this device context run. */
   LiteRtStatus (*invoke)(LiteRtDispatchInvocationContext invocation_context);
-  /* Optional, together with the next four slots: starts the collection of metrics.
+  /* Optional: starts the collection of metrics. The next four slots are optional, too.
    *
    * [metrics.slots] The library fills either all five slots for metrics, or none of these slots.
    * [metrics.pair] After a start, `stop_metrics_collection` returns a metrics object, which `destroy_metrics` destroys.
@@ -340,10 +341,10 @@ typedef struct LiteRtDispatchApi {
   LiteRtCustomTensorBufferHandlersDef* tensor_buffer_handlers_def;
 } LiteRtDispatchApi;
 
-/* The table LiteRtDispatchApi with one more slot, `register_asset`, as in LiteRT's guide for custom op assets. The host
- * writes the size of its table in bytes into `struct_size`, and fills all other bytes with zeros: litert-npu writes 64,
- * and release 2.3.0 of LiteRT writes 56. If the library fills the slot `register_asset`, `struct_size` must be 64 when
- * LiteRtDispatchGetApi returns. If the host's table has only 56 bytes, the library must write only these 56 bytes;
+/* This table is LiteRtDispatchApi with one more slot, `register_asset`, as in LiteRT's guide for custom op assets. The
+ * host writes the size of its table in bytes into `struct_size`: 64 in litert-npu, and 56 in release 2.3.0 of LiteRT.
+ * The host fills all other bytes with zeros. If the library fills the slot `register_asset`, `struct_size` must be 64
+ * when LiteRtDispatchGetApi returns. If the host's table has only 56 bytes, the library must write only these 56 bytes;
  * litert_npu/support/guide_dispatch.h shows how. A library that fills only the 56 bytes of LiteRtDispatchApi does not
  * write the slot `register_asset`, so the slot stays NULL. */
 typedef struct LiteRtDispatchApiWithAssets {
@@ -369,23 +370,24 @@ typedef struct LiteRtDispatchApiWithAssets {
  * LiteRtDispatchGetApi may leave `abi_header` unchanged.
  * [api.null] Recommended: a NULL table is refused with InvalidArgument. Hosts do not pass NULL.
  * [memory.handlers] `tensor_buffer_handlers_def` is NULL, or contains the functions create, destroy, lock and unlock
- * for 1 to 16 types of memory, which do not include the host's types of memory. The functions clear and import may be
- * NULL.
+ * for 1 to 16 types of memory. The host's own types of memory are not among these types. The functions clear and import
+ * may be NULL.
  * [memory.lock] `lock_func` returns an address at which the host reads and writes all bytes until it calls
- * `unlock_func`; the address may differ at each call. After the next lock, the memory still contains the bytes that the
- * host wrote; the memory of other buffers is unchanged.
+ * `unlock_func`. The address may differ at each call. After the next lock, the memory still contains the bytes that the
+ * host wrote, even if the host has locked and written other buffers since then.
  * [memory.ends] The host may destroy the vendor's memory after it has destroyed the device context. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api);
 
-/* Optional: registers an asset of the model. The name of the asset is an op's name, or `<op>/<relative path>` for a
- * companion file, which is a file that the asset refers to. litert-npu calls LiteRtDispatchRegisterAsset after
- * `device_context_create`, with companion files first. Release 2.3.0 of LiteRT never calls LiteRtDispatchRegisterAsset.
+/* Optional: registers an asset of the model. The asset has the name of its op. If an asset refers to other files,
+ * called companion files, these files are registered, too, under the names `<op>/<relative path>`. After
+ * `device_context_create`, litert-npu first registers all companion files, then the assets of the ops. Release 2.3.0 of
+ * LiteRT never calls LiteRtDispatchRegisterAsset.
  *
- * [register_asset.lifetime] The asset's bytes are mapped, and valid until the device context is destroyed. The library
- * can therefore store the LiteRtMemBuffer in place of a copy of the bytes. The asset's name is valid only during the
- * call.
- * [register_asset.bytes] The asset's bytes are at base_addr + offset. fd may be -1, and the offset and the address need
- * not be aligned, so copy data that must be aligned.
+ * [register_asset.lifetime] The asset's bytes are mapped, and stay valid until the device context is destroyed. The
+ * library can therefore store the LiteRtMemBuffer in place of a copy of the bytes. The asset's name is valid only
+ * during the call.
+ * [register_asset.bytes] The asset's bytes are at base_addr + offset. The descriptor fd may be -1. The offset and the
+ * address need not be aligned, so copy data that must be aligned.
  * [register_asset.unknown] The library accepts an asset that no op needs.
  * [register_asset.again] A second asset of the same name replaces the first asset.
  * [register_asset.many] An asset is known only in the device context in which the host registered it. */
@@ -400,21 +402,21 @@ typedef LiteRtStatus (*LiteRtDispatchReceiveTensor)(
     void* user_data, const char* name, const LiteRtRankedTensorType* tensor_type, const void* data,
     size_t size_bytes);
 
-/* Optional: runs like `invoke`, and also calls `receive` with each tensor between the ops of the function, so that a
- * debugger can find the op whose result differs from the CPU's result. The tensors have the names of the partition's
- * tensors. The compiler stores these names in the byte code if the plugin's opaque options contain the line `taps=true`
- * under the identifier `litert_npu`; byte code with names may be larger and slower, but gives the same results. A
- * vendor shows only tensors that exist at run time, and omits tensors that its compiler removed by fusion. A library
- * that exports LiteRtDispatchInvokeTapped but cannot show tensors returns Unsupported.
+/* Optional: runs like `invoke`, and also calls `receive` with each tensor between the ops of the function. With these
+ * tensors, a debugger can find the op whose result differs from the CPU's result. The tensors have the names of the
+ * partition's tensors. If the plugin's opaque options contain the line `taps=true` under the identifier `litert_npu`,
+ * the compiler stores these names in the byte code. Byte code with names may be larger and slower, but gives the same
+ * results. A vendor shows only tensors that exist at run time, and omits tensors that its compiler removed by fusion. A
+ * library that exports LiteRtDispatchInvokeTapped but cannot show tensors returns Unsupported.
  *
  * [taps.names] The library shows a tensor only once in a run, under a name that is not empty.
  * [taps.types] A shown tensor has no unknown dimensions, and has as many bytes as its type needs. The tensor has the
- * same shape as the model's tensor with this name. It has the same element type, too, except that a float tensor may
+ * same shape as the model's tensor with this name. The element type is also the same, except that a float tensor may
  * have another float type.
  * [taps.outputs] LiteRtDispatchInvokeTapped gives the same outputs as `invoke`, and a later `invoke` also gives the
  * same outputs.
- * [taps.receiver] If `receive` returns a status other than Ok, the run ends: LiteRtDispatchInvokeTapped returns this
- * status and shows no more tensors, and the invocation context can be used again. */
+ * [taps.receiver] If `receive` returns a status other than Ok, the run ends: LiteRtDispatchInvokeTapped shows no more
+ * tensors, and returns this status. The invocation context can be used again. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchInvokeTapped(
     LiteRtDispatchInvocationContext invocation_context, LiteRtDispatchReceiveTensor receive, void* user_data);
 

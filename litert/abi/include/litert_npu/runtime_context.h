@@ -1,6 +1,7 @@
-/* The table that a dispatch library gets: the host's functions for buffers, requirements, options and events. Release
- * 2.3.0 of LiteRT passes 416 bytes, version 1.2. LiteRT's main branch of August 2026 passes the first 408 bytes,
- * version 1.1, and release 2.2.0 passes the first 400 bytes, version 1.0. The table lives as long as the process. */
+/* This table contains the host's functions that a dispatch library calls to handle buffers, requirements, options and
+ * events. Release 2.3.0 of LiteRT passes a table of 416 bytes (version 1.2). LiteRT's main branch of August 2026 passes
+ * only the first 408 bytes (version 1.1), and release 2.2.0 passes only the first 400 bytes (version 1.0). The table
+ * lives as long as the process. */
 #ifndef LITERT_NPU_RUNTIME_CONTEXT_H_
 #define LITERT_NPU_RUNTIME_CONTEXT_H_
 
@@ -44,9 +45,9 @@ typedef struct LiteRtRuntimeContext {
   void (*external_litert_buffer_context_destroy)(LiteRtExternalLiteRtBufferContext context);
 
   /* 80: The options that the user gave for a vendor are stored under the vendor's identifier, in a format that the
-   * vendor defines; if there are no such options, the status is NotFound. In litert-npu, the identifier is the vendor's
+   * vendor defines. If there are no such options, the status is NotFound. In litert-npu, the identifier is the vendor's
    * name from the library's file name, in small letters: `acme` for libLiteRtDispatch_Acme.so. Dispatch options such as
-   * `--dispatch_option tiles=4` become a C string of TOML with one option on each line. */
+   * `--dispatch_option tiles=4` become a C string in TOML, with one option on each line. */
   LiteRtStatus (*get_opaque_options)(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
   LiteRtStatus (*find_opaque_options_data)(
       LiteRtOpaqueOptions options, const char* payload_identifier, void** payload_data);
