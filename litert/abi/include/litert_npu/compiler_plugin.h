@@ -129,8 +129,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginRegisterAllTransformations(
  * ops.
  *
  * [partition.ops] Each op that the plugin pushes belongs to the given subgraph, and is pushed only once. A partition
- * consists of ops that have the same partition index and are consecutive in execution order. A partition and the ops on
- * the CPU therefore never wait for each other in a cycle.
+ * consists of ops that have the same partition index and are consecutive in execution order. Therefore a partition
+ * never depends on itself through ops on the CPU.
  * [partition.reads_only] LiteRtCompilerPluginPartition does not change the subgraph.
  * [partition.soc_model] If `soc_model` is NULL, the plugin chooses a SoC model.
  * [partition.repeatable] The host calls LiteRtCompilerPluginPartition for each subgraph, and again after a change of

@@ -397,7 +397,7 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchRegisterAsset(
 
 /* Receives a tensor inside an NPU call from `LiteRtDispatchInvokeTapped`; all arguments are valid only during the call.
  * The shape is the shape in the model. The element type is the type of the bytes, which may differ from the model's
- * type if the NPU computes in another float type. The bytes are in row order. Any status but Ok ends the run. */
+ * type if the NPU computes in another float type. The bytes are in row-major order. Any status but Ok ends the run. */
 typedef LiteRtStatus (*LiteRtDispatchReceiveTensor)(
     void* user_data, const char* name, const LiteRtRankedTensorType* tensor_type, const void* data,
     size_t size_bytes);
