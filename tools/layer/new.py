@@ -47,8 +47,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 COMMAND = Command(
     "--model=MODEL --op=NAME\nWrites a working skeleton of a layer for an op: a kernel with the "
     "op's arguments and options, a description if the kind of asset needs one, a reference "
-    "function in NumPy, and a README with the next commands. The skeleton builds and runs at "
-    "once.",
+    "function in NumPy, and a README with the next commands. The skeleton builds and runs "
+    "without changes.",
     _FLAGS,
     _run,
 )
