@@ -49,7 +49,9 @@ class ApplyOptions:
     """
 
     soc_manufacturer: str = option(
-        Flag("soc_manufacturer", "", "Name of the NPU's vendor. By default the reference vendor."),
+        Flag(
+            "soc_manufacturer", "", "Name of the NPU's vendor. The default is the reference vendor."
+        ),
         Section.TARGET,
         Goes.LOAD,
     )
@@ -57,8 +59,8 @@ class ApplyOptions:
         Flag(
             "soc_model",
             "",
-            "Name of the SoC model, spelled as in the list of the vendor's plugin. The default "
-            "is the first SoC model in the plugin's list.",
+            "Name of the SoC model, exactly as the vendor's plugin spells the name. The "
+            "default is the first SoC model that the plugin lists.",
         ),
         Section.TARGET,
         Goes.LOAD,
@@ -67,8 +69,8 @@ class ApplyOptions:
         Flag(
             "libs",
             (),
-            "Folders with compiler plugins, separated by commas; the installed plugins are "
-            "available, too.",
+            "Folders with compiler plugins, separated by commas. The installed plugins can "
+            "still be used.",
         ),
         Section.PLUGINS,
         read=_without_blanks,

@@ -66,10 +66,10 @@ _BEFORE = (
     Flag(
         "cmd",
         "apply",
-        "What the command does. apply compiles the model; partition moves the ops for the NPU "
-        "into subgraphs of their own and writes the model; compile compiles whole subgraphs and "
-        "writes their byte code; info lists the compiler plugins; noop reads the model and "
-        "writes the same model.",
+        "What the command does. 'apply' compiles the model. 'partition' moves the ops for the "
+        "NPU into subgraphs of their own, and writes the model. 'compile' compiles whole "
+        "subgraphs, and writes their byte code. 'info' lists the compiler plugins. 'noop' "
+        "reads the model, and writes the same model.",
         choices=COMMANDS,
     ),
     Flag("model", "", "Path of the input model, given instead of the first argument."),

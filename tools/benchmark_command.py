@@ -359,8 +359,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 COMMAND = Command(
     "FILE\nMeasures the runs of a model and each of its NPU calls, and compares them with runs of "
-    "stock LiteRT on the CPU. If FILE is not compiled, the command compiles FILE when it loads "
-    "FILE, with the given flags of apply_plugin and of the vendor. Without --isolate, kernels run "
+    "stock LiteRT on the CPU. If FILE is not compiled, the command first compiles FILE, with "
+    "the given flags of apply_plugin and of the vendor. Without --isolate, kernels run "
     "in this process with your privileges, no matter who compiled the file.",
     _FLAGS,
     _run,

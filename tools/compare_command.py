@@ -249,8 +249,9 @@ _FLAGS = (
         "reference",
         "",
         "The model from which FILE was made: stock LiteRT runs this model for comparison. "
-        "Alternatively, a .npz file with golden tensors, which have the names of the model's "
-        "tensors, or the names out0, out1, ... for its outputs. The .npz file may also contain "
+        "Alternatively, a .npz file with golden tensors. A golden tensor has the name of a "
+        "tensor of the model. Golden outputs may also be named out0, out1, and so on. "
+        "The .npz file may also contain "
         "inputs (in0, in1, ...). If FILE is not compiled, the default is FILE itself; if FILE is "
         "compiled, this flag is required.",
     ),
@@ -265,8 +266,8 @@ _FLAGS = (
     Flag(
         "tolerance",
         0.01,
-        "Maximum error that one op may add to float results, as a fraction of the sum of the "
-        "absolute values that the op adds up.",
+        "Maximum error that one op may add to a float result, as a fraction: the limit is this "
+        "number times the sum of the absolute values of the terms that the op adds up.",
         least=0,
     ),
     *SAMPLE_FLAGS,
@@ -279,9 +280,10 @@ _FLAGS = (
     Flag(
         "inside",
         _INSIDE[0],
-        "How the command reads tensors inside NPU calls: cuts (compiles the model again with "
-        "these tensors as outputs), taps (the vendor's driver returns the tensors while the "
-        "byte code runs), or auto (taps if the byte code has taps, otherwise cuts).",
+        "How the command reads tensors inside NPU calls. With 'cuts', the command compiles the "
+        "model again, with these tensors as outputs. With 'taps', the vendor's driver returns "
+        "the tensors while the byte code runs. With 'auto', the command uses taps if the byte "
+        "code has taps, and otherwise cuts.",
         choices=_INSIDE,
     ),
     Flag("all", False, "Show all compared tensors, in execution order."),
@@ -377,14 +379,15 @@ COMMAND = Command(
     "FILE\nRuns a model on the NPU, runs each op of the model with stock LiteRT's CPU kernels "
     "too, and reports the ops with wrong results. If FILE is not compiled, the command compiles "
     "FILE like apply_plugin does, and accepts the flags of apply_plugin and of the vendor. If "
-    "FILE is compiled, the command runs FILE as it is. To read tensors inside NPU calls without "
-    "taps (--inside), or to find out whether FILE is out of date, the command also compiles the "
-    "--reference model, with the flags that are stored in FILE. If FILE is the output of "
-    "transformations, leave out all flags for compiling: the command then runs FILE on the CPU and "
-    "compares FILE with its --reference. NPU calls of a file that you have not compiled on this machine run in a "
+    "FILE is compiled, the command runs FILE as it is. In two cases, the command also compiles "
+    "the --reference model, with the flags that are stored in FILE: to read tensors inside NPU "
+    "calls without taps (--inside), and to find out whether FILE is out of date. If FILE is "
+    "the output of transformations, leave out all flags for compiling. The command then runs "
+    "FILE on the CPU, and compares FILE with the --reference model. NPU calls of a file that "
+    "you have not compiled on this machine run in a "
     "sandboxed process; --sandbox=off turns the sandbox off. The exit status is 0 if the errors "
-    "of all tensors are within their limits, 1 if an error is larger, and 2 if the command cannot "
-    "tell, for example because an op on the NPU could not be compared.",
+    "of all tensors are within their limits, 1 if an error is larger, and 2 if the result is "
+    "unknown, for example because an op on the NPU could not be compared.",
     _FLAGS,
     _run,
     num_arguments=1,

@@ -37,15 +37,15 @@ _FLAGS = (
         "flops",
         (),
         "Number of arithmetic operations of an op whose cost is unknown, for example a custom "
-        "op. Give op,formula, where the formula may use the dimensions B, F, Y and X of output "
-        "0: MyOp,2*B*F*Y*X. Give the flag once for each op.",
+        "op. The value has the form op,formula, for example MyOp,2*B*F*Y*X. The formula may "
+        "use the dimensions B, F, Y and X of output 0. Give the flag once for each op.",
         is_repeated=True,
     ),
     Flag(
         "shape",
         (),
-        "Shape to assume for an input with a dynamic shape when the costs of ops are computed, "
-        "as input:1x224x224x3. Give the flag once for each input.",
+        "Shape of an input with a dynamic shape, as input:1x224x224x3. The command assumes "
+        "this shape when it computes the costs of ops. Give the flag once for each input.",
         is_repeated=True,
     ),
     Flag(
@@ -157,8 +157,8 @@ COMMAND = Command(
     "the flags --html and --model_explorer. The name of a vendor's option begins with the vendor's "
     "name: --myvendor_option=value. The exit status is 1 if a model is below --fail_under or if "
     "--compare finds that a model has become worse. A model is worse if an op is no longer on the "
-    "NPU, or if an NPU call is now split into more calls. The exit status is 2 if the command "
-    "cannot tell, for example because a model is damaged.",
+    "NPU, or if an NPU call is now split into more calls. The exit status is 2 if the result "
+    "is unknown, for example because a model is damaged.",
     _FLAGS,
     _run,
     num_arguments=sys.maxsize,

@@ -76,9 +76,10 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "BEFORE AFTER\nCompares two models. Shows ops that were added, removed or changed (in "
-    "options, inputs, types, quantization, or digests of constants), and differences in "
-    "signatures, metadata and byte code. The exit status is 0 if the models are equal, 1 if the "
+    "BEFORE AFTER\nCompares two models. The command shows ops that were added or removed, and "
+    "ops with changes in options, inputs, types, quantization, or digests of constants. The "
+    "command also shows differences in signatures, metadata and byte code. The exit status is "
+    "0 if the models are equal, 1 if the "
     "models differ, and 2 after an error.",
     (REPORT,),
     _run,

@@ -89,8 +89,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "FILE\nShows the vendor and SoC model that a file was compiled for, and its NPU calls, byte "
-    "code and assets with their digests.",
+    "FILE\nShows the contents of a compiled file: the vendor, the SoC model and the NPU calls, "
+    "and the byte code and assets with a digest of each.",
     _FLAGS,
     _run,
     num_arguments=1,

@@ -71,23 +71,24 @@ RUN_FLAGS = (
         "sandbox",
         "",
         "Whether the driver's own process (--isolate) runs in a sandbox, where kernels cannot "
-        "read files: require (fails if the system has no sandbox), try (uses a sandbox if the "
-        "system has one) or off. The default is the value of the environment variable "
+        "read files. With 'require', the command fails if the system has no sandbox. With "
+        "'try', the process runs in a sandbox if the system has one. With 'off', the process "
+        "runs without a sandbox. The default is the value of the environment variable "
         "LITERT_NPU_SANDBOX, or try.",
     ),
     Flag(
         "build_timeout",
         30.0,
-        "Time limit of each load in the driver's own process (--isolate), and of the first run "
-        "of each NPU call there, in seconds.",
+        "Time limit of each load and of the first run of each NPU call, in seconds. The limit "
+        "applies in the driver's own process (--isolate).",
         least=0.001,
         is_duration=True,
     ),
     Flag(
         "call_timeout",
         10.0,
-        "Time limit of every later run of an NPU call in the driver's own process (--isolate), "
-        "in seconds.",
+        "Time limit of each run of an NPU call after its first run, in seconds. The limit "
+        "applies in the driver's own process (--isolate).",
         least=0.001,
         is_duration=True,
     ),

@@ -45,7 +45,8 @@ _FLAGS = (
     Flag(
         "emit",
         "",
-        "Compiled file to write. To compile the file, all remaining passes of the compiler run. "
+        "Compiled file to write. After the passes of --passes, the command runs all remaining "
+        "passes of the compiler. "
         "With --emit alone, the command does not write the IR text; give -o to write the text too.",
     ),
     Flag(

@@ -172,8 +172,8 @@ _FLAGS = (
     Flag(
         "runs",
         100,
-        "Number of measured runs. The same number of runs without measurement alternates with "
-        "the measured runs.",
+        "Number of measured runs. Measured runs alternate with the same number of runs without "
+        "measurement.",
         least=1,
     ),
     Flag(
@@ -235,8 +235,8 @@ def _page(report: ProfileReport, spans: Sequence[Span]) -> Page:
 
 COMMAND = Command(
     "FILE\nShows how the time of a model's run is divided among NPU calls, ops on the CPU, and "
-    "the rest. If FILE is not compiled, the command compiles FILE when it loads FILE, with the "
-    "given flags of apply_plugin and of the vendor. Without --isolate, kernels run in this process "
+    "the rest. If FILE is not compiled, the command first compiles FILE, with the given flags "
+    "of apply_plugin and of the vendor. Without --isolate, kernels run in this process "
     "with your privileges, no matter who compiled the file.",
     _FLAGS,
     _run,

@@ -224,8 +224,9 @@ _FLAGS = (
     Flag(
         "golden",
         "",
-        "A .npz file with the expected outputs, as arrays named after the outputs or named out0, "
-        "out1, .... If the file also has inputs (in0), the model runs on these inputs.",
+        "A .npz file with the expected outputs. The arrays have the names of the outputs, or "
+        "the names out0, out1, and so on. If the file also has inputs (in0), the model runs on "
+        "these inputs.",
     ),
     Flag(
         "tolerance", 0.0001, "Maximum difference between an output and its golden output.", least=0
@@ -290,9 +291,9 @@ def _range(texts: Sequence[str]) -> Range:
 
 
 COMMAND = Command(
-    "FILE\nRuns a model once, and shows statistics of its outputs. If FILE is not compiled, the "
-    "command compiles FILE when it loads FILE, with the given flags of apply_plugin and of the "
-    "vendor. A file that you have not compiled on this machine runs in a sandboxed process; "
+    "FILE\nRuns a model once, and shows statistics of its outputs. If FILE is not compiled, "
+    "the command first compiles FILE, with the given flags of apply_plugin and of the vendor. "
+    "A file that you have not compiled on this machine runs in a sandboxed process; "
     "--sandbox=off turns the sandbox off. With --golden, the exit status is 1 if an "
     "output differs from the golden output by more than the tolerance.",
     _FLAGS,

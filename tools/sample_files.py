@@ -25,8 +25,9 @@ SAMPLE_FLAGS = (
     Flag(
         "inputs",
         "",
-        "Recorded input samples: a folder with one .npz file for each sample, or one .npz file "
-        "whose arrays may have an additional first dimension for the samples.",
+        "Recorded input samples: a .npz file, or a folder of .npz files. In a .npz file with "
+        "several samples, all arrays have an additional first dimension, with one index for "
+        "each sample.",
     ),
     Flag("num_samples", 1, "Number of random samples.", least=1),
     INPUT_RANGE,

@@ -84,8 +84,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 COMMAND = Command(
     "IN OUT\nRuns transformations on a TFLite model and writes the resulting model, which "
-    "computes the same results and also runs in stock LiteRT. Reports the number of matches and "
-    "the time of each transformation.",
+    "computes the same results and also runs in stock LiteRT. The command reports the number "
+    "of matches and the time of each transformation.",
     _FLAGS,
     _run,
     num_arguments=2,

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 OUTPUT = Flag(
     "o",
     "",
-    "The output file, given instead of the second argument: a path, - (standard output), -- "
-    "(standard error) or none.",
+    "The output file, given instead of the second argument: a path, - for standard output, -- "
+    "for standard error, or none to write no model.",
 )
 REPORT_FORM = REPORT._replace(help="Format of the report: text for people, json for programs.")
 REPORT_PLACE = Flag(
     "err",
     "",
-    "Destination of the report: a path, - (standard output, the default), -- "
-    "(standard error) or none.",
+    "Destination of the report: a path, - for standard output (the default), -- for standard "
+    "error, or none to write no report.",
 )
 LIST_TRANSFORMATIONS = Flag(
     "list_transformations",

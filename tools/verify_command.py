@@ -21,8 +21,9 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "FILE\nChecks the signature that litert-npu sign made of a file, with the public key of the "
-    "signer. The exit status is 0 if the signature is valid for the file and the key, 1 if not, "
+    "FILE\nChecks a file's signature, made by litert-npu sign. The check needs the public key "
+    "of the signer. The exit status is 0 if the signature is valid for the file and "
+    "the key, 1 if not, "
     "and 2 after an error.",
     (key_flag("public"), SIGNATURE),
     _run,

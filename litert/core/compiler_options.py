@@ -259,8 +259,8 @@ class CompilerOptions:
             (),
             "A file that describes custom layers, or a folder of such files. The layers apply to "
             "any model that has their ops. This flag may be repeated. The environment variable "
-            f"{CUSTOM_LAYERS_VARIABLE} lists more such files; their layers apply only to ops for "
-            "which the files of this flag have no layer.",
+            f"{CUSTOM_LAYERS_VARIABLE} lists more such files. If this flag and the variable "
+            "both have a layer for an op, the op gets the layer of the flag.",
             is_repeated=True,
         ),
         Section.LAYERS,
@@ -295,9 +295,9 @@ class CompilerOptions:
         Flag(
             "partition_strategy",
             PARTITION_STRATEGIES[0],
-            "Strategy for grouping ops into partitions. default is the plugin's own strategy. "
-            "weakly_connected makes the largest possible groups of connected ops; no group depends on itself "
-            "through other ops.",
+            "Strategy for grouping ops into partitions. 'default' is the plugin's own "
+            "strategy. 'weakly_connected' makes the largest possible groups of connected ops. "
+            "A group never needs a result that other ops compute from the group's own results.",
             choices=PARTITION_STRATEGIES,
         ),
         Section.PARTITIONS,
@@ -319,8 +319,9 @@ class CompilerOptions:
         Flag(
             "replace_ir",
             (),
-            "Continue the compilation of a function from an edited IR file of --dump_ir_after, as "
-            "Partition_0=edited.mlir. Give the flag once for each function.",
+            "An IR file that --dump_ir_after wrote and that you edited, as "
+            "Partition_0=edited.mlir. The compilation of the function Partition_0 continues "
+            "from this file. Give the flag once for each function.",
             is_repeated=True,
         ),
         Section.DUMPS,

@@ -53,9 +53,9 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 COMMAND = Command(
     "FILE -o OUT.bin\nCompiles a layer ahead of time, for each device of this machine and for "
     "each op of a model, or for given shapes. Ops with equal shapes, types and options share "
-    "their machine code. Use the .bin file in place of FILE in --npu_custom_op_info. The host builds "
-    "the sources in the .bin file if the file has no code for a device, or if machine code is not "
-    "allowed.",
+    "their machine code. Use the .bin file in place of FILE in --npu_custom_op_info. If the "
+    ".bin file has no code for a device, or if machine code is not allowed, the sources in the "
+    ".bin file are built when the model is loaded.",
     (
         *LAYER_FLAGS,
         Flag("o", "", "Path of the .bin file to write."),

@@ -86,8 +86,8 @@ _FLAGS = (
     Flag(
         "sanitize",
         False,
-        "Run the layer on the simulator Oclgrind instead, which finds accesses out of bounds, "
-        "data races and reads of uninitialized memory.",
+        "Instead of the other checks, run the layer on the simulator Oclgrind. Oclgrind finds "
+        "accesses out of bounds, data races and reads of uninitialized memory.",
     ),
     *INPUT_FLAGS,
     WATCH,

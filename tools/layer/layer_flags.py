@@ -89,8 +89,8 @@ LAYER_FLAGS = (
     Flag(
         "options",
         "",
-        "Options of the op, for use without --model: JSON of a FlexBuffer map, or @FILE for a "
-        "file with the bytes of a C struct.",
+        "Options of the op, for use without --model: a FlexBuffer map, written as JSON, or "
+        "@FILE for a file with the bytes of a C struct.",
     ),
     Flag(
         "shape_bounds",
@@ -104,7 +104,8 @@ LAYER_FLAGS = (
         "asset_root",
         "",
         (
-            "Folder that must contain every file that is mentioned in FILE. By default, the folder of FILE."
+            "Folder that must contain every file that is mentioned in FILE. The default is the "
+            "folder of FILE."
         ),
     ),
     Flag("allow_native_assets", False, "Allow machine code in FILE to run."),

@@ -32,8 +32,9 @@ INPUT_FLAGS = (
     Flag(
         "input",
         (),
-        "A .npy or .npz file with the data of an input, as [input=]file. The input is given "
-        "by name or index; by default the file is for the next input. Inputs without a file get "
+        "A .npy or .npz file with the data of an input, as [input=]file. Give the input by "
+        "name or index. Without input=, a .npz file is for all inputs that it names, and a "
+        ".npy file is for the first input without a file. Inputs without a file get "
         "random data, floats from -1 to 1. The flag may be repeated.",
         is_repeated=True,
     ),

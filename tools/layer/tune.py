@@ -260,8 +260,9 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "FILE\nMeasures a kernel with different local sizes, each in its own process, and then the "
-    "best sizes in turn. If a size is clearly better than the present size, the command writes "
+    "FILE\nMeasures a kernel with different local sizes, each in its own process. Then the "
+    "command measures the best sizes again, in alternating runs. If a size is clearly better "
+    "than the present size, the command writes "
     "the better size into the layer's description (.json, .xml) and keeps all other text. For a "
     ".cl file, the command writes a .json description beside it.",
     (

@@ -26,7 +26,8 @@ _SETTLE_S = 0.1  # an editor writes a file in several steps
 WATCH = Flag(
     "watch",
     False,
-    "Repeat the work whenever FILE, or a file that FILE names or includes, changes, until Ctrl-C.",
+    "Repeat the work after each change of FILE, or of a file that FILE names or includes. "
+    "Ctrl-C ends the command.",
 )
 
 

@@ -20,7 +20,8 @@ _FLAGS = (
     Flag(
         "model",
         (),
-        "A TFLite model to check the vendor with, before small models of common ops. Custom ops "
+        "A TFLite model for the checks. The checks use this model first, and then small models "
+        "of common ops. Custom ops "
         "that no model contains are checked with one float input and one float output. The flag may be "
         "repeated.",
         is_repeated=True,
@@ -29,7 +30,9 @@ _FLAGS = (
     Flag(
         "companion",
         (),
-        "A file that an asset refers to, for a vendor in C, as op/relative/path,path. The flag may be repeated.",
+        "A file that an asset refers to, for a vendor in C. The value has the form "
+        "op/relative/path,path: the name of the op, the file's path relative to the asset, and "
+        "the path of the file. The flag may be repeated.",
         is_repeated=True,
     ),
     Flag(
@@ -50,15 +53,18 @@ _FLAGS = (
     Flag(
         "rule",
         (),
-        "Name of a rule to check, or the part of the name before the dot. By default all rules are "
+        "Name of a rule to check, such as invoke.values. The part before the dot, such as "
+        "invoke, stands for all rules that begin with this part. By default, all rules are "
         "checked. The flag may be repeated.",
         is_repeated=True,
     ),
     Flag(
         "tolerance",
         0.01,
-        "Maximum difference between float results of the vendor and of LiteRT's CPU kernels, as "
-        "a fraction of the sum of the absolute values that an op adds up, or of the largest output.",
+        "Maximum difference between float results of the vendor and of LiteRT's CPU kernels, "
+        "as a fraction: the limit is this number times the sum of the absolute values of the "
+        "terms that an op adds up. If this sum is unknown, the limit is this number times the "
+        "largest output.",
         least=0,
     ),
     Flag("timeout", 60.0, "Time limit of each check, in seconds.", least=0.1, is_duration=True),

@@ -16,12 +16,13 @@ DEFAULT_OPS = NONE
 """Default value of `--reference_ops`."""
 
 OPTIONS = {
-    REFERENCE_OPS: "Builtin ops that the reference vendor's NPU takes if it supports them: auto "
-    "(the ops that are expected to run faster there), all, none (the default), or "
-    "names of ops, separated by commas.",
-    REFERENCE_FP16: "Element type in which kernels get float16 tensors if their layers set no type: half, "
-    "float, or device (the default: half on a device with fp16 arithmetic, float "
-    "on others).",
+    REFERENCE_OPS: "Builtin ops that run on the reference vendor's NPU: names of ops, "
+    "separated by commas, or all, none (the default) or auto. With 'auto', only the ops that are "
+    "expected to become faster run on the NPU. An op that the NPU does not support stays on "
+    "the CPU.",
+    REFERENCE_FP16: "Element type in which kernels get float16 tensors: half, float or device "
+    "(the default). With 'device', the type is half on a device with fp16 arithmetic, and float "
+    "on other devices. If a layer sets a type itself, its kernel gets that type.",
 }
 """The descriptions of the options, by name."""
 
