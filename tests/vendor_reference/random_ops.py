@@ -263,8 +263,10 @@ def _elementwise_maker(op: LibraryOp) -> Maker:
             inputs.append(d.data_or_weights(*(d.choose((n, n, 1)) for n in kept)))
         return d.case(op.name, inputs, options)
 
-    activations = [text for text in op.constraints if text.startswith("fused activation ")]
-    choices = activations[0].removeprefix("fused activation ").split(", ") if activations else []
+    start = "the fused activation must be "
+    activations = [text for text in op.constraints if text.startswith(start)]
+    listed = activations[0].removeprefix(start).replace(" or ", ", ") if activations else ""
+    choices = listed.split(", ") if listed else []
     options = dict(_OWN_OPTIONS.get(op.name, {}))
     if choices:
         options["fused_activation_function"] = choices

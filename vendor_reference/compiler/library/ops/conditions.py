@@ -28,7 +28,7 @@ class _Comparison(Expression):
         return super().type_mismatch(replace(call, results=(result,)))
 
     def types_text(self) -> str:
-        return f"{super().types_text()} to bool"
+        return f"operands: {super().types_text()}; result: bool"
 
 
 class _Logical(Expression):

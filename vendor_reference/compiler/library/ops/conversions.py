@@ -51,7 +51,7 @@ class _Conversion(ElementwiseOp):
     def types_text(self) -> str:
         if set(self._sources) == set(self._results):
             return type_names(self.types)
-        return f"{type_names(self._sources)} to {type_names(self._results)}"
+        return f"operand: {type_names(self._sources)}; result: {type_names(self._results)}"
 
     def mismatch(self, call: PlacedOp) -> str:
         if call.inputs[0].shape != call.result.shape:

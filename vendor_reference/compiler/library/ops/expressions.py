@@ -128,8 +128,9 @@ class Binary(Expression):
         one_scale = (
             ("all tensors must have the same scale and zero point",) if has_one_scale else ()
         )
-        activation = (f"fused activation {', '.join(self._activations)}",) if has_activation else ()
-        self.constraints = (*one_scale, *activation)
+        *most, last = self._activations
+        activation = f"the fused activation must be {', '.join(most)} or {last}"
+        self.constraints = (*one_scale, *((activation,) if has_activation else ()))
 
     def attributes(self, op: Op) -> Attributes:
         attributes = dict(super().attributes(op))

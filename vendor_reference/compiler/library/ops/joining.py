@@ -64,7 +64,10 @@ class _Concatenation(_Joining):
     ie_name = "Concat"
     num_inputs = (1, 32)
     is_layout_agnostic = True
-    constraints = ("all tensors must have the same scale and zero point", "no fused activation")
+    constraints = (
+        "all tensors must have the same scale and zero point",
+        "the fused activation must be NONE",
+    )
 
     def parameter_refusal(self, op: Op) -> str:
         activation = activation_of(op)

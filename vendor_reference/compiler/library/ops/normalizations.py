@@ -49,7 +49,9 @@ class _Normalization(LibraryOp):
     def __init__(self, name: str, ie_name: str) -> None:
         self.name = name
         self.ie_name = ie_name
-        self.constraints = ("no fused activation",) if name == "L2_NORMALIZATION" else ()
+        self.constraints = (
+            ("the fused activation must be NONE",) if name == "L2_NORMALIZATION" else ()
+        )
         self.quantized = BYTES if name == "SOFTMAX" else ()
 
     def parameter_refusal(self, op: Op) -> str:
