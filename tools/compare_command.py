@@ -61,8 +61,8 @@ class CompareCommandOptions:
         the compared model itself.
       kernels: Kernels of stock LiteRT that compute the reference.
       functions: Python functions that compute ops for the reference, as `op,file.py:function`.
-      tolerance: Maximum error that one op may cause, as a fraction of the sum of the absolute values that the
-        op adds up.
+      tolerance: Maximum error that one op may add to a float result, divided by the sum of the absolute values of
+        the terms that the op adds up.
       num_runs: Number of runs with each sample.
       inside: The method of reading tensors inside NPU calls: `cuts`, `taps` or `auto`.
       samples: Sources of the input samples.
@@ -266,8 +266,8 @@ _FLAGS = (
     Flag(
         "tolerance",
         0.01,
-        "Maximum error that one op may add to a float result, as a fraction: the limit is this "
-        "number times the sum of the absolute values of the terms that the op adds up.",
+        "Maximum error that one op may add to a float result: this number times the sum of the "
+        "absolute values of the terms that the op adds up.",
         least=0,
     ),
     *SAMPLE_FLAGS,

@@ -35,8 +35,8 @@ class CompareOptions:
     Attributes:
       reference: Options for computing the reference.
       golden: Golden tensors that replace the computed reference of the first sample, by place in the source model.
-      tolerance: Largest accepted float error of one op, relative to the sum of the absolute values that the op
-        adds up.
+      tolerance: Largest accepted float error of one op, divided by the sum of the absolute values of the terms
+        that the op adds up.
       num_runs: Number of runs with each sample; all runs must give the same results.
       inside: `AUTO`, `CUTS` or `TAPS`; `AUTO` uses taps if the vendor supports taps, and cuts for all tensors
         without a tap.

@@ -61,8 +61,8 @@ _FLAGS = (
     Flag(
         "tolerance",
         0.01,
-        "Maximum difference between float results of the vendor and of LiteRT's CPU kernels, "
-        "as a fraction: the limit is this number times the sum of the absolute values of the "
+        "Maximum difference between float results of the vendor and of LiteRT's CPU kernels: "
+        "this number times the sum of the absolute values of the "
         "terms that an op adds up. If this sum is unknown, the limit is this number times the "
         "largest output.",
         least=0,

@@ -39,8 +39,8 @@ class OpChoice:
       op: Name of an op, or its position: `12` in the main subgraph, or `1:12` in subgraph 1; "" stands for the
         layer name in the asset, or for the name of the asset's file.
       inputs, outputs: Input and output tensors of an op of given shapes, in the notation of `parse_tensors`.
-      options: Options of an op of given shapes: JSON of a FlexBuffer map, `@file` for a file with the bytes of a C
-        struct, or "" for no options.
+      options: Options of an op of given shapes: a FlexBuffer map written as JSON, `@file` for a file with the
+        bytes of a C struct, or "" for no options.
     """
 
     model: str = ""
