@@ -155,7 +155,7 @@ class DumpOptions:
         Flag(
             "dump_folder",
             "",
-            "Folder to which the --dump flags write files; by default, the output path with .dump appended.",
+            "Folder to which the --dump flags write files. The default is the output path with .dump appended.",
         ),
         Section.DUMP_FOLDER,
         _TO_PLUGIN,

@@ -99,7 +99,7 @@ LAYER_FLAGS = (
         "flag once for each tensor.",
         is_repeated=True,
     ),
-    Flag("soc_model", "", "SoC model to compile for; by default EMU8."),
+    Flag("soc_model", "", "SoC model to compile for. The default is EMU8."),
     Flag(
         "asset_root",
         "",

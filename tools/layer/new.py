@@ -23,7 +23,7 @@ _FLAGS = (
         "struct.",
         choices=["", "cl", "json", "xml"],
     ),
-    Flag("o", "", "Output folder; by default a folder with the op's name."),
+    Flag("o", "", "Output folder. The default is a folder with the op's name."),
 )
 
 

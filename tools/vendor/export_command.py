@@ -98,7 +98,7 @@ _FLAGS = (
         "",
         ("Name of the installed vendor to export."),
     ),
-    Flag("output", "", "Output folder; by default the current folder.", short_name="o"),
+    Flag("output", "", "Output folder. The default is the current folder.", short_name="o"),
 )
 
 

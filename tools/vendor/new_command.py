@@ -124,7 +124,9 @@ def _replaced(text: str, words: Mapping[str, str]) -> str:
 
 _FLAGS = (
     Flag("lang", "python", "Language of the new vendor.", choices=sorted(_NAMES)),
-    Flag("o", "", "Output folder; by default the vendor's name in lower case, followed by _npu."),
+    Flag(
+        "o", "", "Output folder. The default is the vendor's name in lower case, followed by _npu."
+    ),
 )
 
 
