@@ -114,16 +114,16 @@ def apply_plugin(
     progress: Progress | None = None,
     watch: Watch = lambda model, report: None,
 ) -> Report:
-    """Compiles a model for an NPU: NPU calls replace the ops that the vendor takes, and assets are embedded.
+    """Compiles a model for an NPU: NPU calls replace the ops that the plugin selects, and assets are embedded.
 
     Args:
       model_path: Path of a TFLite model that is not compiled.
       output_path: Path of the compiled file, which must not be an input file; "" to write no file.
       options: Options for compiling the model; None means the default options.
-      progress: Function that gets the progress of the command; with None, the function of an enclosing `with
-        litert.core.progress.listening(...)` gets the progress, if there is one.
-      watch: Function that gets the model before NPU calls replace its ops, and a report with the positions of
-        these ops.
+      progress: Function that gets the progress of the command. If None, the function of the enclosing block `with
+        litert.core.progress.listening(...)` gets the progress, if the call is in such a block.
+      watch: Function that is called before NPU calls replace the model's ops. The function gets the model, and a
+        report with the positions of these ops.
 
     Returns:
       The report, which says whether each op runs on the NPU or the CPU, and contains notes and warnings.
@@ -159,8 +159,8 @@ def apply_in_memory(
 ) -> Iterator[tuple[Model, Report]]:
     """Compiles a model, given by path or as bytes, without writing a file.
 
-    If the caller will write the model to a file, `target` is its path; the function first checks that this file
-    can be written. `registered` is the vendor's plugin, if the caller has already loaded it.
+    If the caller will write the model to a file, `target` is the path of this file; the function first checks that
+    the file can be written. `registered` is the vendor's plugin, if the caller has already loaded it.
 
     Yields:
       The compiled model, ready to write, and the report without the path and size of an output file. The model's

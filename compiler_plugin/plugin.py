@@ -73,7 +73,7 @@ class CallInfo:
       name: Name of the call's function in the byte code; the host passes this name to `invocation_context_create`.
       byte_code_index: Index of the byte code module that contains the function.
       shape_outputs: Indices of the partition's outputs whose shapes are known only after a run. For each index, in
-        this order, the host appends an int32 output of shape `[rank]` to the call; `invoke` must write the data to
+        this order, the host appends an int32 output of shape `[rank]` to the call. `invoke` must write the data to
         the original output, and the shape of these data to the appended output.
       memory: Memory plan of the call; reports show the plan to users. None if the vendor does not provide a plan.
       expected: Expected duration of the call, for the report and for `litert-npu benchmark`; None if the vendor
@@ -130,11 +130,11 @@ class CompilerPlugin(Protocol):
         default, partitions keep TFLite's layout. The user's flag `--disable_nhwc_to_nchw` overrides the plugin's
         layout.
       grouping: Optional; how the host forms partitions from the ops that the plugin takes. With `"connected"`, a
-        partition consists of ops with the same partition index that are connected by tensors; partitions are as
-        large as possible without a cycle. With `"consecutive"`, a partition consists of consecutive ops with the
-        same partition index, even if no tensors connect them. This is also how stock LiteRT groups ops, and how
-        this host groups ops for plugins in shared libraries. The user's `--partition_strategy=weakly_connected`
-        overrides the plugin's grouping.
+        partition consists of ops with the same partition index that are connected by tensors. Partitions are as
+        large as possible, but dependencies between partitions never form a cycle. With `"consecutive"`, a
+        partition consists of consecutive ops with the same partition index, even if no tensors connect them. Stock
+        LiteRT groups ops like this; this host does the same for plugins in shared libraries. The user's
+        `--partition_strategy=weakly_connected` overrides the plugin's grouping.
       takes_ir: Optional; whether the plugin can compile functions from IR files that the user has edited
         (`--replace_ir`). If False, the flag `--replace_ir` is an error.
     """
@@ -154,8 +154,8 @@ class CompilerPlugin(Protocol):
         change the graph with the methods of the graph, but must keep the model's inputs, outputs and signatures.
 
         Returns:
-          For each transformation of the plugin, by name, how often it has changed the model; the report shows
-          these numbers.
+          A mapping from the names of the plugin's transformations to the numbers of times that they have changed
+          the model. The report shows these numbers.
         """
         return {}
 

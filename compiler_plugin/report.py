@@ -136,8 +136,9 @@ class TransformationReport:
       phase: Phase of the transformation (`front`, `middle` or `back`); for a plugin's transformation, the name of
         the vendor.
       matches: How often the transformation matched.
-      seconds: Time of the transformation in seconds, including shape inference and checks after its edits; for a
-        vendor's transformation, the time of all transformations of the vendor.
+      seconds: Time of the transformation in seconds, including shape inference and checks after the
+        transformation's edits. For a vendor's transformation, this is the time of all transformations of the
+        vendor.
       path: Path of the transformation's file; "" for a built-in transformation.
     """
 
@@ -157,7 +158,8 @@ class Report:
       model_path, output_path: Paths as the user gave them; the output path is "" if the command writes no file.
       output_size: Size of the output file, in bytes.
       soc_manufacturer, soc_model: Vendor and SoC model to compile for; "" if the command uses no vendor's plugin.
-      defaults: What the user has not chosen, so that the default is used: "manufacturer", "SoC model", or both.
+      defaults: Settings that the user has not chosen, and that therefore have their defaults: "manufacturer", "SoC
+        model", or both.
       plugin: Where the plugin was found: a file path or an installed package.
       plugin_sdk_version: Version of the vendor's compiler.
       ops: All ops of the input model in order; a decomposed composite appears as the ops that replace it.

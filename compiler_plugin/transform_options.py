@@ -38,8 +38,8 @@ class TransformOptions:
         the model after each transformation, and "" writes no model.
       dump_folder: Folder for the models that `dump_model_after` writes; the folder is created if it does not
         exist.
-      input_shapes: New shapes of the model's inputs, by input name, set before transformations run; -1 means a
-        size that is known only at run time.
+      input_shapes: Mapping from the names of the model's inputs to new shapes. The inputs get these shapes before
+        transformations run. -1 means a size that is known only at run time.
       data_layout: Data layout of the model's inputs and outputs: `NHWC` or `NCHW`.
     """
 
@@ -155,10 +155,9 @@ class TransformOptions:
 class Phase(str, Enum):
     """A phase of transformations; the value is the name of the phase's subfolder in an extension folder.
 
-    The phases run in the order `FRONT`, `MIDDLE`, `BACK`. In `FRONT`, only the shapes of
-    inputs and constants are known. After `FRONT`,
-    shapes are inferred; in `MIDDLE`, all shapes that the model determines are known. If the layout is changed,
-    `BACK` runs after this change.
+    The phases run in the order `FRONT`, `MIDDLE`, `BACK`. In `FRONT`, only the shapes of inputs and constants are
+    known. After `FRONT`, all shapes that follow from the model are inferred. If the layout is changed, `BACK` runs
+    after this change.
     """
 
     FRONT = "front"

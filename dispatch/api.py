@@ -104,8 +104,8 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         memory; None if the vendor uses host memory only.
       host_side: Name of a function, as `package.module:function`. If the table runs in a separate process, it can
         send requests to the host's process with `litert.host.serving.ask_host`; the function handles these
-        requests there. The function gets the vendor's options, the name of the request and the request's data as
-        JSON values, and must not trust the name or the data. "" means that the table sends no requests.
+        requests there. The function gets the vendor's options, the name of the request, and the request's data as
+        a JSON value. The function must not trust the name or the data. "" means that the table sends no requests.
       shared_memory: Shared memory in which the host must allocate tensors; None if tensors may be in any host
         memory. Vendors must not set `shared_memory`; only the host's own tables set it.
     """
@@ -338,8 +338,8 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
 
         Args:
           invocation_context: Context of the NPU call.
-          running: Memory to which each run writes the number of its current task, and from which the host reads
-            this number if the device's process ends. The memory is valid as long as the invocation context.
+          running: Memory to which each run writes the number of its current task. If the device's process ends,
+            the host reads this number. The memory is valid as long as the invocation context.
 
         Returns:
           Descriptions of the tasks for error messages, for example "kernel 'f' of op 'MyOp'"; empty if the vendor

@@ -45,8 +45,8 @@ class AsyncInterface(ABC, Generic[InvocationContext]):
         """Starts a run without waiting for its end.
 
         Returns:
-          One event for each output; the vendor signals an event when its output is written, or marks the event as
-          failed. Several outputs may share one event.
+          One event for each output. When the output is written, the vendor signals the event. If the run fails,
+          the vendor marks the event as failed. Several outputs may share one event.
         """
 
 
@@ -141,7 +141,7 @@ class GraphInterface(ABC, Generic[DeviceContext, Graph]):
 
 
 class LockMode(IntEnum):
-    """How the host uses locked memory: it reads, writes, or both (LiteRT's `LiteRtTensorBufferLockMode`)."""
+    """The host's use of locked memory: reading, writing, or both (LiteRT's `LiteRtTensorBufferLockMode`)."""
 
     READ = 0
     WRITE = 1
@@ -152,9 +152,9 @@ class BufferHandlers(ABC, Generic[Memory]):
     """Allocates device memory, and maps it for the host (`LiteRtCustomTensorBufferHandlersDef`).
 
     Vendors need buffer handlers if their buffer requirements exclude host memory. The host accesses the memory
-    only between `lock` and `unlock`, and the device accesses it only at other times. If `lock` returns the same
-    address each time, CPU kernels and the application use the memory directly. Otherwise, the host copies the data
-    to and from the memory.
+    only between `lock` and `unlock`; during this time, the device does not access the memory. If `lock` returns
+    the same address each time, CPU kernels and the application use the memory directly. Otherwise, the host copies
+    the data to and from the memory.
 
     Attributes:
       supported_types: Numbers of the memory types that `create` can allocate; vendors may choose numbers from 100

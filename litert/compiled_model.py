@@ -92,17 +92,18 @@ class CompiledModel:
         Args:
           model_path: Path of the model file.
           hardware_accel: Hardware that may run the model; the CPU by default.
-          environment: Environment, which gives the folders of compiler plugins and of dispatch tables (the
-            vendors' functions that load and run byte code), and the cache folder for models that are compiled when
-            they are loaded.
+          environment: Environment, which gives the folders of compiler plugins and dispatch tables, and the cache
+            folder. A dispatch table contains a vendor's functions that load and run byte code. The cache folder is
+            for models that are compiled when they are loaded.
           options: Options for loading and running the model, given instead of `hardware_accel`.
 
         Raises:
           ValueError: If both `hardware_accel` and `options` are given, or the environment is closed.
           LiteRtError: FILE_IO, NOT_FOUND or INVALID_FLATBUFFER, if the file cannot be read or is damaged;
             NOT_FOUND, if no dispatch table is found for the vendor of a compiled file; COMPILATION, if only the
-            NPU is allowed and does not take all ops; the compiler's error, if compiling fails and `options` sets
-            `soc_manufacturer`, `custom_op_infos`, `custom_layers`, `shape_bounds` or `compiler_options`.
+            NPU is allowed, but some ops are not in NPU calls. If compiling fails, the compiler's error is raised
+            only if `options` sets `soc_manufacturer`, `custom_op_infos`, `custom_layers`, `shape_bounds` or
+            `compiler_options`.
         """
         return cls._load(os.fsdecode(model_path), hardware_accel, environment, options)
 
@@ -213,7 +214,8 @@ class CompiledModel:
         After a run, the size is that of the last run.
 
         Raises:
-          LiteRtError: NOT_FOUND, if no signature has this key; or the error from shape inference after a resize.
+          LiteRtError: NOT_FOUND, if no signature has this key; or an error of shape inference, if an input was
+            resized.
         """
         signature = self._named(signature_key)
         return self._details(signature, signature.outputs)
@@ -221,11 +223,11 @@ class CompiledModel:
     def get_input_buffer_requirements(
         self, input_index: int, signature_index: int = 0
     ) -> dict[str, Any]:
-        """Returns an input's `buffer_size` in bytes, and `supported_types`: its memory types (1 is host memory).
+        """Returns an input's `buffer_size` in bytes, and `supported_types`, the memory types (1 is host memory).
 
         Raises:
-          LiteRtError: INDEX_OOB, if the model has no such signature or input; or the error from shape inference
-            after a resize.
+          LiteRtError: INDEX_OOB, if the model has no such signature or input; or an error of shape inference, if
+            an input was resized.
         """
         signature = self._at(signature_index)
         return self._requirements(signature, _item(signature.inputs, input_index, "input"))
@@ -233,7 +235,7 @@ class CompiledModel:
     def get_output_buffer_requirements(
         self, output_index: int, signature_index: int = 0
     ) -> dict[str, Any]:
-        """Returns an output's `buffer_size` in bytes, and `supported_types`: its memory types (1 is host memory).
+        """Returns an output's `buffer_size` in bytes, and `supported_types`, the memory types (1 is host memory).
 
         If the shape is known only at run time, the size is enough for the largest possible shape.
 
@@ -269,8 +271,8 @@ class CompiledModel:
         """Creates a buffer for each input of a signature, with the input's current shape.
 
         Raises:
-          LiteRtError: INDEX_OOB, if the model has no such signature; or the error from shape inference after a
-            resize.
+          LiteRtError: INDEX_OOB, if the model has no such signature; or an error of shape inference, if an input
+            was resized.
         """
         signature = self._at(signature_index)
         return self._allocate(signature, signature.inputs)
@@ -360,7 +362,7 @@ class CompiledModel:
         An input without a buffer in `input_map` keeps the buffer of the last run, as in stock LiteRT.
 
         Raises:
-          LiteRtError: NOT_FOUND, if the model has no such signature or an output has no buffer;
+          LiteRtError: NOT_FOUND, if the model has no such signature, or if an output has no buffer;
             MISSING_INPUT_TENSOR, if an input never had a buffer; otherwise the errors of `run_by_index`.
         """
         signature = self._named(signature_key)

@@ -78,8 +78,8 @@ class Options:
       allow_native_assets: Whether machine code in a file's assets may run in this process. The vendor's dispatch
         table gets this value as the option `allow_native_assets`.
       custom_op_infos: Custom ops and the paths of their assets, which are used if the model is compiled at load.
-        This option and the following options, up to `check_kernels`, have no effect if the model is compiled
-        already or does not use the NPU.
+        The options from `custom_op_infos` to `check_kernels` have no effect if the model is already compiled or
+        does not use the NPU.
       soc_manufacturer: Vendor of the NPU to compile for; "" for the first vendor whose NPU can run an op of the
         model.
       soc_model: SoC model to compile for; "" for the first model of the vendor's plugin.
@@ -104,11 +104,11 @@ class Options:
       build_timeout_s: Time limit in seconds for each call of a vendor function that opens, loads or builds
         something, and for the first run of each NPU call.
       call_timeout_s: Time limit in seconds for each run of an NPU call after the first.
-      device_memory_bytes: Memory limit in bytes, which applies separately to the data of the driver's process and
-        to its tensors. 0 means half of the machine's memory; other limits must be at least 32 MiB.
-      sandbox: Whether the driver's process runs in a sandbox, where it can read only the driver's files:
-        `require`; `try`, which uses a sandbox if the system has one; or `off`. "" means the value of the
-        environment variable LITERT_NPU_SANDBOX, or `try` if the variable is not set.
+      device_memory_bytes: Memory limit in bytes. The data and the tensors of the driver's process each have this
+        limit. 0 means half of the machine's memory; other limits must be at least 32 MiB.
+      sandbox: Use of a sandbox, where the driver's process can read only the driver's files: `require` is an error
+        if the system has no sandbox; `try` uses a sandbox if the system has one; `off` uses no sandbox. "" means
+        the value of the environment variable LITERT_NPU_SANDBOX, or `try` if the variable is not set.
     """
 
     hardware_accelerators: HardwareAccelerator = HardwareAccelerator.CPU
@@ -165,7 +165,7 @@ class Options:
         """Returns the time and memory limits for a device in its own process.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if a limit is out of range or the sandbox mode is unknown.
+          LiteRtError: INVALID_ARGUMENT, if a limit is out of range, or if the sandbox mode is unknown.
         """
         # here: few programs need these modules
         from dispatch.isolation.limits import LEAST_MEMORY_BYTES, Limits
@@ -193,7 +193,10 @@ class Options:
         return Limits(*limits, sandbox)
 
     def stock_compiler_flags(self) -> dict[str, dict[str, str]]:
-        """Returns a mapping from each option group of stock LiteRT to `apply_plugin` flags for its set fields."""
+        """Returns a mapping from stock LiteRT's option groups to `apply_plugin` flags for the groups' fields.
+
+        Fields with their default values are omitted.
+        """
         groups = self._stock_groups()
         return {group: _group_flags(group, options) for group, options in groups.items()}
 
@@ -213,9 +216,10 @@ class Options:
 
     @property
     def asks_to_compile(self) -> bool:
-        """Whether an option shows that the program wants to compile the model.
+        """Whether the program has set an option that asks to compile the model, such as `soc_manufacturer`.
 
-        With such an option, loading raises the errors of the compilation; otherwise it only logs these errors.
+        With such an option, loading raises the errors of the compilation; otherwise, loading only logs these
+        errors.
         """
         return bool(
             self.soc_manufacturer

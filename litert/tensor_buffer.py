@@ -51,9 +51,9 @@ class TensorBuffer:
     def create_from_host_memory(cls, data_array: np.ndarray[Any, Any]) -> TensorBuffer:
         """Creates a buffer that shares the memory of an array.
 
-        A run uses the array's memory without a copy if two conditions hold: the memory's alignment suffices for
-        the kernels (16 bytes for the CPU, commonly 64 for an NPU), and the memory does not end at the end of a
-        page. Otherwise, each run copies the array's data.
+        A run uses the array's memory without a copy if the memory is aligned for the kernels, and does not end at
+        the end of a page. The CPU needs an alignment of 16 bytes; NPUs commonly need 64 bytes. In all other cases,
+        each run copies the array's data.
 
         Args:
           data_array: The array to share, which must be C-contiguous. The buffer keeps the array alive.
@@ -88,7 +88,7 @@ class TensorBuffer:
 
         Raises:
           ValueError: If `data_array` is not an array, or has a type that `read` does not accept.
-          LiteRtError: INVALID_ARGUMENT, if the array is larger than the tensor or the buffer is destroyed.
+          LiteRtError: INVALID_ARGUMENT, if the buffer is destroyed, or if the array is larger than the tensor.
         """
         import numpy as np
 
@@ -114,8 +114,8 @@ class TensorBuffer:
           ValueError: If the type is not accepted. The buffer's own type is always accepted; like stock LiteRT, the
             function also accepts bool, int8, uint8, int32, float16, float32, bfloat16 and two float8 types for
             every buffer.
-          LiteRtError: INVALID_ARGUMENT, if the array would be larger than the tensor or the buffer is destroyed;
-            or the error of the asynchronous run that writes the buffer.
+          LiteRtError: INVALID_ARGUMENT, if the buffer is destroyed, or if the array would be larger than the
+            tensor; or the error of the asynchronous run that writes the buffer.
         """
         import numpy as np
 

@@ -197,8 +197,8 @@ class Graph(InferredGraph):
         """Replaces an op by a new op, which takes over names, quantization and readers of the old op's outputs.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if a node is not an op of this graph, the new op reads results of the old
-            op, or the new op lacks an output of the old op that has readers.
+          LiteRtError: INVALID_ARGUMENT, if a node is not an op of this graph, if the new op reads results of the
+            old op, or if an output of the old op has readers and the new op has no such output.
         """
         for node in (old, new):
             self._check_own(node)
@@ -229,7 +229,7 @@ class Graph(InferredGraph):
         readers.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if a port is not an output of an op of this graph, or the new port's op
+          LiteRtError: INVALID_ARGUMENT, if a port is not an output of an op of this graph, or if the new port's op
             reads the old port.
         """
         for port in (old, new):

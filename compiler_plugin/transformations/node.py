@@ -256,8 +256,8 @@ class Node(NodeAttributes):
         Args:
           source: Output port that the new input port reads; by default, the new port is unconnected. If `source`
             is a number, it is the number of the new port; missing ports with lower numbers are then added too.
-          skip_if_exist: If a port with this number already exists, True means that this port is returned, and
-            False that an error is raised.
+          skip_if_exist: Whether to return the port with this number if the port already exists. If False, an
+            existing port is an error.
         """
         op = self._check_op()
         if source is not None and not isinstance(source, int):
@@ -285,8 +285,8 @@ class Node(NodeAttributes):
             plain number, it is the number of the new port, which must be the next free number.
           name: Name of the tensor; by default derived from the node's name.
           quantization: Quantization of the tensor.
-          skip_if_exist: If a port with this number already exists, True means that this port is returned, and
-            False that an error is raised.
+          skip_if_exist: Whether to return the port with this number if the port already exists. If False, an
+            existing port is an error.
         """
         op = self._check_op()
         check_name(name)
@@ -320,8 +320,8 @@ class Node(NodeAttributes):
         """Removes an output port without readers; the numbers of later ports decrease by 1.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if the node has no port with this number or is not an op, or the port has
-            readers.
+          LiteRtError: INVALID_ARGUMENT, if the node has no port with this number, if the node is not an op, or if
+            the port has readers.
         """
         op = self._check_op()
         port = self.out_port(index)

@@ -59,16 +59,17 @@ CLASSES: ContextVar[Mapping[str, OpClass]] = ContextVar("CLASSES")
 class Op:
     """The base class for descriptions of user-defined ops.
 
-    A static method or attribute `infer(node)` sets the shapes of a node's outputs, and values if possible;
-    `type_infer(node)` sets the types.
+    A static method or attribute `infer(node)` sets the shapes of a node's outputs, and the outputs' values if
+    these are known; `type_infer(node)` sets the types.
 
     Attributes:
-      op: Name of the op: the custom code of its nodes. The written file contains `type` instead, if it is set.
-      enabled: Whether this class also describes the ops with this name in the input model, if no `Extractor` reads
-        their options. The attributes of these ops are then the entries of the FlexBuffer in which the model stores
-        their options.
+      op: Name of the op: the custom code of its nodes. If `type` is set, the written file contains `type` instead
+        of this name.
+      enabled: Whether this class also describes the ops with this name in the input model. Ops whose options an
+        `Extractor` reads are excepted. The attributes of the other ops are the entries of the FlexBuffer that
+        contains their options.
       raw_options: Fields of the C struct in the op's options; None if the options are a FlexBuffer.
-      layout: Layout of the op's tensors in a partition that the vendor's compiler gets in NCHW. With "image",
+      layout: Layout of the op's tensors if the vendor's compiler gets the op's partition in NCHW. With "image",
         tensors of rank 4 and 5, except constants, are images in NCHW. With "any", all tensors of rank 4 and 5 may
         be in NHWC, or all in NCHW. With None, all tensors keep the order of dimensions that they have in the file.
       graph: Graph in which nodes are created.

@@ -80,13 +80,13 @@ class Const:
 
     Attributes:
       name: Name of the parameter of `rewrite` that gets the match; "" if `rewrite` does not need the match.
-      value: Condition on the elements. If it is a number, all elements must equal the number, with a relative
-        tolerance of 1e-6. If it is a list, tuple or array, the constant must have the same elements and the same
-        shape. If it is a `range` or `Between`, it must contain all elements. A function takes the array and
+      value: Condition on the elements. With a number, all elements must equal the number, with a relative
+        tolerance of 1e-6. With a list, tuple or array, the constant must have the same elements and the same
+        shape. With a `range` or `Between`, all elements must be in this range. A function takes the array and
         returns whether the array matches. A condition on quantized integers must be a function.
       shape: Shape of the constant, with None for a dimension of any size; or a function that takes the shape and
-        returns whether it matches. If broadcasting of the constant could change the shape of the result, give the
-        shape.
+        returns whether the shape matches. If broadcasting of the constant could change the shape of the result,
+        give the shape.
       where: Function that takes the node and returns whether the node matches.
       optional: Whether the op may lack this input; `rewrite` then gets None.
     """
@@ -124,7 +124,7 @@ class Match:
       where: Function that takes the node and returns whether the node matches.
       attributes: Conditions on the op's attributes, by name. A condition is a value (floats match with a relative
         tolerance of 1e-6), a `range` or `Between`, a tuple of alternatives, or a function that takes the value and
-        returns whether it matches. Enum values are given by their names in the schema. Attributes without a
+        returns whether the value matches. Enum values are given by their names in the schema. Attributes without a
         condition, including `fused_activation_function`, can have any value.
     """
 

@@ -53,10 +53,10 @@ class OpReplacement(Transformation):
         If the new op has one of the given names too, the function is called again for the new op.
 
         Returns:
-          A node whose outputs replace the op's outputs in order; or an output port, if the op has only one output;
-          or a list with a port or node for each output, and None for an output without readers. The node itself,
-          if the function has changed the op in place. None, if the op stays unchanged or the function has already
-          reconnected its readers.
+          A node, whose outputs replace the op's outputs in order; an output port, if the op has only one output;
+          or a list with a port or node for each output. The list has None for an output without readers. If the
+          function has changed the op in place, it returns `node`. If the op stays unchanged, or the function has
+          already reconnected the op's readers, it returns None.
         """
 
     def find_and_replace_pattern(self, graph: Graph) -> int:

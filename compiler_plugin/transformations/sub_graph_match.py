@@ -26,12 +26,13 @@ class SubgraphMatch:
       graph: Graph that contains the sub-graph.
       description: Description that matched the sub-graph.
       nodes: Ops of the sub-graph, in execution order.
-      scope: Common leading part of the ops' names; "" for a match by points.
-      instance: Regular expression in the description that matched the scope; "" for a match by points.
-      inputs: Ports outside the sub-graph that the sub-graph reads. They are in the order of the description; if
-        the description does not list them, in execution order.
-      outputs: Ports inside the sub-graph that outside ops read. They are in the order of the description; if the
-        description does not list them, in execution order.
+      scope: Common leading part of the ops' names; "" if the description gives start and end points.
+      instance: The description's regular expression for the scope; "" if the description gives start and end
+        points.
+      inputs: Ports outside the sub-graph that the sub-graph reads, in the order of the description. If the
+        description does not list inputs, the ports are in execution order.
+      outputs: Ports inside the sub-graph that outside ops read, in the order of the description. If the
+        description does not list outputs, the ports are in execution order.
     """
 
     def __init__(

@@ -98,9 +98,9 @@ class SubgraphReplacement(ConfiguredReplacement):
           match: Sub-graph to replace.
 
         Returns:
-          A node with the same outputs as the match, in the same order; or an output port, if the match has only
-          one output; or a list with a port or node for each output; or None, if the function has already
-          reconnected the readers, or if the sub-graph stays unchanged.
+          A node with the same outputs as the match, in the same order; an output port, if the match has only one
+          output; or a list with a port or node for each output. If the sub-graph stays unchanged, or the function
+          has already reconnected the readers, it returns None.
         """
         if not match.description.op:
             raise match.error(
@@ -123,7 +123,7 @@ class SubgraphReplacement(ConfiguredReplacement):
         return count
 
     def find_unmatched(self) -> list[str]:
-        """Returns sentences for the report about descriptions, or scopes in them, without a match so far."""
+        """Returns sentences for the report about descriptions, or single scopes, that have not matched so far."""
         return super().find_unmatched() or [
             f"{d.where}: no op of the model is {f'in scope {scope!r}' if scope else 'between the points'}"
             for d in self.descriptions

@@ -68,11 +68,11 @@ class Transformation(ABC):
         return re.split(r"(?<=\.)\s", text, maxsplit=1)[0].rstrip(".")
 
     def run_before(self) -> Sequence[str | type[Transformation]]:
-        """Returns the names or classes of transformations in the same phase that must run after this one."""
+        """Returns names or classes of transformations in the same phase; this transformation runs before them."""
         return ()
 
     def run_after(self) -> Sequence[str | type[Transformation]]:
-        """Returns the names or classes of transformations in the same phase that must run before this one."""
+        """Returns names or classes of transformations in the same phase; this transformation runs after them."""
         return ()
 
     def wanted_ops(self) -> Sequence[str]:

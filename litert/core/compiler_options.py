@@ -194,20 +194,20 @@ class CompilerOptions:
         early.
       allow_native_assets: Whether machine code from the user's assets may run in this process.
       vendor_options: Mapping from the names of the plugin's own options to their values, which are texts.
-      custom_layers: Files that describe custom layers, and directories of such files; each layer is for all models
-        that contain the layer's op. For an op, an asset in `custom_op_infos` takes precedence over these files.
-        These files take precedence over the files in the environment variable LITERT_NPU_CUSTOM_LAYERS.
+      custom_layers: Files that describe custom layers, and directories of such files. Each layer is used for all
+        models that contain the layer's op. For an op, an asset in `custom_op_infos` takes precedence over these
+        files. These files take precedence over the files in the environment variable LITERT_NPU_CUSTOM_LAYERS.
       asset_root: Directory that must contain all files to which assets refer; with "", an asset may refer only to
         files in or below its own directory.
-      shape_bounds: Largest shapes of tensors whose shapes are known only at run time, by tensor name. Give a
-        shape only for an input, or for a tensor whose largest shape the compiler cannot compute.
+      shape_bounds: Mapping from tensor names to the largest shapes of tensors whose shapes are known only at run
+        time. Give a shape only for an input, or for a tensor whose largest shape the compiler cannot compute.
       dump: Selects the files that the plugin writes for people to read.
       partition_strategy: Strategy for grouping ops into partitions: `default` is the plugin's own strategy;
         `weakly_connected` makes the largest possible groups of connected ops.
       taps: Whether the byte code keeps the names of tensors inside NPU calls, for `invoke_tapped` of the dispatch
         table. Byte code with tensor names may be larger and slower, but computes the same results.
-      replace_ir: Files with the vendor's IR that the user has edited, by function name: the plugin compiles each
-        function from its file.
+      replace_ir: Mapping from function names to files with the vendor's IR that the user has edited. The plugin
+        compiles each of these functions from the given file.
     """
 
     custom_op_infos: Sequence[CustomOpInfo] = option(

@@ -121,9 +121,9 @@ class SubgraphBuilder:
 
         Args:
           name: Name of the tensor.
-          data: An array, a number, a list, or strings. Bytes must contain the elements as a model file stores
-            them; the element type and the shape must then be given. If `data` is the buffer of another constant,
-            both tensors share this buffer.
+          data: An array, a number, a list, strings, or bytes. Bytes must contain the elements as a model file
+            stores them, and need the arguments `element_type` and `shape`. If `data` is the buffer of another
+            constant, both tensors share this buffer.
           element_type: Type of the tensor's elements; by default, the type of the data.
           shape: Shape of the tensor; by default, the shape of the data.
           quantization: Quantization of the tensor's elements.
@@ -176,8 +176,9 @@ class SubgraphBuilder:
           outputs: For each output, a tuple `(name, element type, shape)`, or a tensor that the method `tensor` has
             returned.
           version: Version of the operator.
-          options: Options of the op, by field name in the operator's options table in the schema. An enum's value
-            may be given by name (`padding="SAME"`), and a subgraph's index by the subgraph's builder.
+          options: Options of the op. An option has the name of its field in the operator's table in the schema.
+            The value of an enum can be a name (`padding="SAME"`). The index of a subgraph can be the subgraph's
+            builder.
 
         Returns:
           The output tensor of an op with one output; otherwise a tuple of all output tensors.

@@ -69,9 +69,10 @@ def write_model(
       appended: Byte code modules to write in addition to the model's own modules.
       seal: Function that computes the file's seal, which proves who compiled the file; used only if the file gets
         a digest.
-      digest_weights: Whether even a file of more than 64 MiB gets a digest, if the model's `has_digest` is true.
-      permissions: Mode bits that the file may have, such as 0o600; by default 0o666, or in a command, the bits
-        that all input files have.
+      digest_weights: Whether a file of more than 64 MiB gets a digest, too. A file gets a digest only if the
+        model's `has_digest` is true.
+      permissions: Mode bits that the file may have, such as 0o600. The default is 0o666. In a command, the default
+        is the bits that all input files have.
 
     Raises:
       LiteRtError: FILE_IO, if writing fails; INVALID_GRAPH_INVARIANT, if the graph is inconsistent;

@@ -116,7 +116,8 @@ class OpMetrics:
         own work) or INVOKE (the rest of the vendor's function).
       name: Name of what was measured: the function that an NPU call runs, a part of the call, the ops, or the
         delegate.
-      ops: Ops that the entry describes: several if a delegate runs them together; empty for a part of an NPU call.
+      ops: Ops that the entry describes; several ops, if a delegate runs them together. For a part of an NPU call,
+        the list is empty.
       parent: Index in `RunMetrics.ops` of the entry that contains this entry: a control flow op, the ops of a
         delegate, or an NPU call. -1 if no entry contains it.
       count: Number of times that the op ran, in all runs of the model.
