@@ -66,7 +66,7 @@ class Op:
       op: Name of the op: the custom code of its nodes. If `type` is set, the written file contains `type` instead
         of this name.
       enabled: Whether this class also describes the ops with this name in the input model. Ops whose options an
-        `Extractor` reads are excepted. The attributes of the other ops are the entries of the FlexBuffer that
+        `Extractor` reads are excluded. The attributes of the other ops are the entries of the FlexBuffer that
         contains their options.
       raw_options: Fields of the C struct in the op's options; None if the options are a FlexBuffer.
       layout: Layout of the op's tensors if the vendor's compiler gets the op's partition in NCHW. With "image",
