@@ -157,8 +157,8 @@ COMMAND = Command(
     "the flags --html and --model_explorer. The name of a vendor's option begins with the vendor's "
     "name: --myvendor_option=value. The exit status is 1 if a model is below --fail_under or if "
     "--compare finds that a model has become worse. A model is worse if an op is no longer on the "
-    "NPU, or if an NPU call is now split into more calls. The exit status is 2 if the result "
-    "is unknown, for example because a model is damaged.",
+    "NPU, if an NPU call is now split into more calls, or if the model can no longer be analysed. "
+    "The exit status is 2 if the result is unknown, for example because a model is damaged.",
     _FLAGS,
     _run,
     num_arguments=sys.maxsize,
