@@ -30,7 +30,7 @@ def _parse_indices(texts: Sequence[str]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class ApplyOptions:
-    """Options for compiling a model; the command `apply_plugin` has a flag for each.
+    """Options for compiling a model; the command `apply_plugin` has a flag for each option.
 
     Attributes:
       soc_manufacturer: Vendor of the NPU; "" for the reference vendor.

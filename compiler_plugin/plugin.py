@@ -77,7 +77,7 @@ class CallInfo:
         the original output, and the shape of these data to the appended output.
       memory: Memory plan of the call; reports show the plan to users. None if the vendor does not provide a plan.
       expected: Expected duration of the call, for the report and for `litert-npu benchmark`; None if the vendor
-        does not estimate it. The duration is stored in the compiled file, and therefore must not depend on the
+        provides no estimate. The duration is stored in the compiled file, and therefore must not depend on the
         machine that compiles.
     """
 
@@ -144,7 +144,10 @@ class CompilerPlugin(Protocol):
     takes_ir: bool = False
 
     def has_transformations(self) -> bool:
-        """Returns whether `transform` may change models; if not, the host need not call it. Optional."""
+        """Returns whether `transform` may change models. Optional.
+
+        If the result is False, the host need not call `transform`.
+        """
         return True
 
     def transform(self, model: Model) -> Mapping[str, int]:
@@ -154,8 +157,8 @@ class CompilerPlugin(Protocol):
         change the graph with the methods of the graph, but must keep the model's inputs, outputs and signatures.
 
         Returns:
-          A mapping from the names of the plugin's transformations to the numbers of times that they have changed
-          the model. The report shows these numbers.
+          A mapping from the name of each of the plugin's transformations to a number: how often the
+          transformation has changed the model. The report shows these numbers.
         """
         return {}
 
@@ -259,7 +262,9 @@ class CompilerPluginFactory(ABC):
     def check_compiler_compatibility(
         self, host_version: ApiVersion, soc_model: str, compiler_options: CompilerOptions
     ) -> None:
-        """Raises an error if the compiler does not support the host or the SoC model; by default, does nothing.
+        """Raises an error if the compiler does not support the host or the SoC model.
+
+        By default, every host and SoC model is supported.
 
         Raises:
           LiteRtError: UNSUPPORTED_COMPILER_VERSION or UNSUPPORTED, if the compiler does not support the host or

@@ -125,7 +125,7 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     def initialize(
         self, environment_options: EnvironmentOptions, options: Mapping[str, str]
     ) -> None:
-        """Initializes the vendor's table; called once in a process, when the host loads the first model.
+        """Initializes the vendor's table; the host calls this function once in a process, for the first model.
 
         The host calls no other function before `initialize`, except the `check_` functions and `sandbox_needs`. If
         `initialize` fails, the host calls it again for the next model.
@@ -148,7 +148,7 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         """
 
     def check_device(self, soc_model: str) -> str:
-        """Checks whether this machine has the device, for `litert-npu check`; must not load a driver.
+        """Checks for `litert-npu check` whether this machine has the device, without loading a driver.
 
         The host may call this function first, even before `initialize`.
 
@@ -161,7 +161,7 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         return ""
 
     def check_byte_code(self, byte_code: memoryview, function_names: Sequence[str]) -> None:
-        """Checks whether the device can read a byte code module, for `litert-npu check`; must not load a driver.
+        """Checks for `litert-npu check` whether the device can read a byte code module, without loading a driver.
 
         The host may call this function first, even before `initialize`. The default implementation accepts every
         module.
@@ -366,7 +366,7 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     def start_metrics_collection(
         self, invocation_context: InvocationContext, detail_level: int
     ) -> None:
-        """Starts collecting metrics of runs; a higher detail level collects more metrics and may be slower."""
+        """Starts collecting metrics of runs; a higher detail level gives more metrics, and may slow down runs."""
         raise LiteRtError(Status.UNSUPPORTED, f"vendor '{self.vendor_id}' does not support metrics")
 
     def stop_metrics_collection(self, invocation_context: InvocationContext) -> Sequence[Metric]:

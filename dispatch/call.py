@@ -273,7 +273,7 @@ class Call:
             self._settings.options = options
 
     def start_metrics(self, detail: int = 1) -> None:
-        """Starts collecting metrics of runs; a higher detail level collects more metrics and may be slower.
+        """Starts collecting metrics of runs; a higher detail level gives more metrics, and may slow down runs.
 
         Raises:
           LiteRtError: UNSUPPORTED, if the vendor does not support metrics.

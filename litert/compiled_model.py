@@ -101,9 +101,9 @@ class CompiledModel:
           ValueError: If both `hardware_accel` and `options` are given, or the environment is closed.
           LiteRtError: FILE_IO, NOT_FOUND or INVALID_FLATBUFFER, if the file cannot be read or is damaged;
             NOT_FOUND, if no dispatch table is found for the vendor of a compiled file; COMPILATION, if only the
-            NPU is allowed, but some ops are not in NPU calls. If compiling fails, the compiler's error is raised
-            only if `options` sets `soc_manufacturer`, `custom_op_infos`, `custom_layers`, `shape_bounds` or
-            `compiler_options`.
+            NPU is allowed, but some ops are not in NPU calls. If `options` sets `soc_manufacturer`,
+            `custom_op_infos`, `custom_layers`, `shape_bounds` or `compiler_options`, errors of the compiler are
+            also raised; otherwise, these errors are only logged.
         """
         return cls._load(os.fsdecode(model_path), hardware_accel, environment, options)
 
@@ -214,8 +214,8 @@ class CompiledModel:
         After a run, the size is that of the last run.
 
         Raises:
-          LiteRtError: NOT_FOUND, if no signature has this key; or an error of shape inference, if an input was
-            resized.
+          LiteRtError: NOT_FOUND, if no signature has this key; or the error of shape inference, if the
+            inference fails after an input was resized.
         """
         signature = self._named(signature_key)
         return self._details(signature, signature.outputs)
@@ -223,11 +223,14 @@ class CompiledModel:
     def get_input_buffer_requirements(
         self, input_index: int, signature_index: int = 0
     ) -> dict[str, Any]:
-        """Returns an input's `buffer_size` in bytes, and `supported_types`, the memory types (1 is host memory).
+        """Returns the requirements for the buffer of an input.
+
+        `buffer_size` is the size in bytes. `supported_types` contains the numbers of the memory types that the
+        buffer may have; 1 is host memory.
 
         Raises:
-          LiteRtError: INDEX_OOB, if the model has no such signature or input; or an error of shape inference, if
-            an input was resized.
+          LiteRtError: INDEX_OOB, if the model has no such signature or input; or the error of shape inference, if
+            the inference fails after an input was resized.
         """
         signature = self._at(signature_index)
         return self._requirements(signature, _item(signature.inputs, input_index, "input"))
@@ -235,7 +238,7 @@ class CompiledModel:
     def get_output_buffer_requirements(
         self, output_index: int, signature_index: int = 0
     ) -> dict[str, Any]:
-        """Returns an output's `buffer_size` in bytes, and `supported_types`, the memory types (1 is host memory).
+        """Returns the requirements for the buffer of an output, in the form of `get_input_buffer_requirements`.
 
         If the shape is known only at run time, the size is enough for the largest possible shape.
 
@@ -271,8 +274,8 @@ class CompiledModel:
         """Creates a buffer for each input of a signature, with the input's current shape.
 
         Raises:
-          LiteRtError: INDEX_OOB, if the model has no such signature; or an error of shape inference, if an input
-            was resized.
+          LiteRtError: INDEX_OOB, if the model has no such signature; or the error of shape inference, if the
+            inference fails after an input was resized.
         """
         signature = self._at(signature_index)
         return self._allocate(signature, signature.inputs)
@@ -465,8 +468,8 @@ class CompiledModel:
 
         Args:
           detail_level: Level of detail of all measurements, including the vendor's own measurements. A higher
-            level measures more, and may slow down runs. From level 2 on, each op is measured; all ops that XNNPACK
-            runs count as one op, unless `Options.enable_profiling` is set.
+            level gives more measurements, and may slow down runs. From level 2 on, each op is measured; all ops
+            that XNNPACK runs count as one op, unless `Options.enable_profiling` is set.
           warm_up: Number of runs at the beginning whose times are discarded, because a vendor may prepare its
             measurements in the first run. The vendor's own measurements include these runs.
 

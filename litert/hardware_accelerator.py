@@ -12,8 +12,8 @@ class HardwareAccelerator(IntFlag):
       CPU: The CPU runs the ops that are not in NPU calls.
       GPU: This runtime uses no GPU. If a GPU is the only hardware, an error is raised; if other hardware is
         allowed, too, the GPU is ignored with a warning.
-      NPU: The NPU runs the parts of the model that were compiled for it, which are the NPU calls. If only the NPU
-        is allowed, every op must be in an NPU call.
+      NPU: The NPU runs the NPU calls, the parts of the model that were compiled for the NPU. If only the NPU is
+        allowed, every op must be in an NPU call.
     """
 
     CPU = 1

@@ -78,19 +78,19 @@ class Options:
       allow_native_assets: Whether machine code in a file's assets may run in this process. The vendor's dispatch
         table gets this value as the option `allow_native_assets`.
       custom_op_infos: Custom ops and the paths of their assets, which are used if the model is compiled at load.
-        The options from `custom_op_infos` to `check_kernels` have no effect if the model is already compiled or
-        does not use the NPU.
+        The options from `custom_op_infos` to `check_kernels` in this list have no effect if the model is already
+        compiled or does not use the NPU.
       soc_manufacturer: Vendor of the NPU to compile for; "" for the first vendor whose NPU can run an op of the
         model.
       soc_model: SoC model to compile for; "" for the first model of the vendor's plugin.
-      compiler_options: Options for vendors' compiler plugins; each name is that of an `apply_plugin` flag.
-      custom_layers: Files and folders of custom layers, for the custom ops of any model. Assets in
-        `custom_op_infos` take precedence over these layers.
+      compiler_options: Options for vendors' compiler plugins; each name is the name of an `apply_plugin` flag.
+      custom_layers: Files that describe custom layers, and folders of such files. A layer is used if the model
+        contains the layer's op. Assets in `custom_op_infos` take precedence over these layers.
       asset_root: Folder that must contain all files to which assets refer; "" means that each asset's own folder
         must contain them.
       shape_bounds: Mapping from tensor names to the largest shapes of tensors with dynamic shapes. Each input with
-        a dynamic shape needs an entry, and so does each other tensor whose largest shape the compiler cannot
-        derive.
+        a dynamic shape needs an entry. Any other tensor needs an entry only if the compiler cannot derive the
+        tensor's largest shape.
       check_kernels: Whether the compiler builds each kernel once, so that errors in kernels appear at compile
         time.
       dump_kernels: Folder to which the source code of each custom layer's kernel is written before the kernel is
@@ -103,12 +103,14 @@ class Options:
         `device_memory_bytes` and `sandbox` have an effect only with `isolated`.
       build_timeout_s: Time limit in seconds for each call of a vendor function that opens, loads or builds
         something, and for the first run of each NPU call.
-      call_timeout_s: Time limit in seconds for each run of an NPU call after the first.
-      device_memory_bytes: Memory limit in bytes. The data and the tensors of the driver's process each have this
-        limit. 0 means half of the machine's memory; other limits must be at least 32 MiB.
-      sandbox: Use of a sandbox, where the driver's process can read only the driver's files: `require` is an error
-        if the system has no sandbox; `try` uses a sandbox if the system has one; `off` uses no sandbox. "" means
-        the value of the environment variable LITERT_NPU_SANDBOX, or `try` if the variable is not set.
+      call_timeout_s: Time limit in seconds for each run of an NPU call except the first run.
+      device_memory_bytes: Memory limit of the driver's process, in bytes. The limit applies separately to the
+        model's tensors and to the other data of the process. 0 means half of the machine's memory; other limits
+        must be at least 32 MiB.
+      sandbox: Whether the driver's process runs in a sandbox, where the process can read only the driver's files.
+        With `require`, loading fails if the system has no sandbox. With `try`, the process runs in a sandbox if
+        the system has one. With `off`, the process runs without a sandbox. "" means the value of the environment
+        variable LITERT_NPU_SANDBOX, or `try` if the variable is not set.
     """
 
     hardware_accelerators: HardwareAccelerator = HardwareAccelerator.CPU
@@ -193,9 +195,10 @@ class Options:
         return Limits(*limits, sandbox)
 
     def stock_compiler_flags(self) -> dict[str, dict[str, str]]:
-        """Returns a mapping from stock LiteRT's option groups to `apply_plugin` flags for the groups' fields.
+        """Converts stock LiteRT's option groups to `apply_plugin` flags.
 
-        Fields with their default values are omitted.
+        The result contains a mapping from flags to values for each group. Fields with their default values are
+        omitted.
         """
         groups = self._stock_groups()
         return {group: _group_flags(group, options) for group, options in groups.items()}

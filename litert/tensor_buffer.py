@@ -52,8 +52,8 @@ class TensorBuffer:
         """Creates a buffer that shares the memory of an array.
 
         A run uses the array's memory without a copy if the memory is aligned for the kernels, and does not end at
-        the end of a page. The CPU needs an alignment of 16 bytes; NPUs commonly need 64 bytes. In all other cases,
-        each run copies the array's data.
+        the end of a memory page, because CPU kernels may read slightly past the end. The CPU needs an alignment of
+        16 bytes; NPUs commonly need 64 bytes. In all other cases, each run copies the array's data.
 
         Args:
           data_array: The array to share, which must be C-contiguous. The buffer keeps the array alive.
@@ -77,7 +77,8 @@ class TensorBuffer:
     def event(self) -> Event | None:
         """The event of the asynchronous run that writes the buffer.
 
-        None if no such run has started, or if a call has already waited for the end of the run.
+        None if no such run has started, or if a method such as `read` has already waited for the end of
+        the run.
         """
         if self._event is None and self._buffer is not None:
             return self._buffer.event

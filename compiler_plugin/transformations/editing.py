@@ -18,7 +18,10 @@ from litert.model.graph import Model
 def edit_model(
     model: Model, extensions: Sequence[str] = (), stage: Phase = Phase.MIDDLE
 ) -> Iterator[list[Graph]]:
-    """Opens the subgraphs of a model as graphs; after the `with` block, the model is completed and checked.
+    """Opens the subgraphs of a model as graphs.
+
+    At the end of the `with` block, unused ops are removed from each edited graph, shapes are inferred, and the
+    graph is checked.
 
         with read_model("model.tflite") as model:
             with edit_model(model) as (graph,):

@@ -106,8 +106,8 @@ class Graph(InferredGraph):
             op. Omitted options have the schema's defaults, except that strides are 1, and the output type of SHAPE
             and ARG_MAX is INT32.
           name: Name of the first output tensor.
-          outputs: Number of output ports; by default, the number of outputs that a builtin operator has with these
-            attributes, and 1 for a custom op.
+          outputs: Number of output ports. By default, a builtin op gets the output ports that its operator has
+            with these attributes, and a custom op gets one output port.
           version: Version of the operator; TFLite numbers the versions of each operator from 1.
           is_custom: Whether `op` is a custom code.
           node_id: Id of the node, which must differ from all ids and names in the graph. The id is also the
@@ -247,7 +247,7 @@ class Graph(InferredGraph):
         self.touch(new.node)
 
     def rename_op(self, node: Node, op: str, *, is_custom: bool = True) -> None:
-        """Gives a node the op name `op`, but keeps its version; `is_custom` says whether `op` is a custom code."""
+        """Sets a node's op name, but not the version; `is_custom` says whether the name `op` is a custom code."""
         self._check_own(node)
         model_op = node.model_op
         if model_op is None or (model_op.name, model_op.is_custom) == (op, is_custom):

@@ -106,8 +106,8 @@ class Node(NodeAttributes):
 
     Attributes:
       graph: Graph that contains the node.
-      creation: For an op that the graph has created, its number in order of creation, from 1; 0 for all other
-        nodes.
+      creation: Position of the node in the order in which the graph created ops, starting at 1; 0 if the graph did
+        not create the node as an op.
       result_index, result_name, result_signatures: For a result, its position among the outputs, its name in the
         model, and its positions in signatures.
       first_tensor: For a result, the tensor that was the result in the file.
@@ -255,7 +255,7 @@ class Node(NodeAttributes):
 
         Args:
           source: Output port that the new input port reads; by default, the new port is unconnected. If `source`
-            is a number, it is the number of the new port; missing ports with lower numbers are then added too.
+            is a number, the new port gets this number, and missing ports with lower numbers are added, too.
           skip_if_exist: Whether to return the port with this number if the port already exists. If False, an
             existing port is an error.
         """
@@ -282,7 +282,7 @@ class Node(NodeAttributes):
 
         Args:
           element_type: Element type of the tensor; NONE means that the type is inferred. If `element_type` is a
-            plain number, it is the number of the new port, which must be the next free number.
+            plain number, the new port gets this number, which must be the next free number.
           name: Name of the tensor; by default derived from the node's name.
           quantization: Quantization of the tensor.
           skip_if_exist: Whether to return the port with this number if the port already exists. If False, an
@@ -536,7 +536,7 @@ class OutPort(_Port):
 
     @property
     def is_read(self) -> bool:
-        """Whether the port has a reader; this is faster than a list of all readers."""
+        """Whether the port has a reader; this check is faster than `get_destinations`."""
         return self.node.graph.is_read(self.tensor)
 
     @property

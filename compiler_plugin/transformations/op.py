@@ -59,8 +59,9 @@ CLASSES: ContextVar[Mapping[str, OpClass]] = ContextVar("CLASSES")
 class Op:
     """The base class for descriptions of user-defined ops.
 
-    A static method or attribute `infer(node)` sets the shapes of a node's outputs, and the outputs' values if
-    these are known; `type_infer(node)` sets the types.
+    A derived class can define the functions `infer(node)` and `type_infer(node)`, as static methods or attributes.
+    `infer` sets the shapes of a node's outputs, and the outputs' values if these are known. `type_infer` sets the
+    types of the outputs.
 
     Attributes:
       op: Name of the op: the custom code of its nodes. If `type` is set, the written file contains `type` instead
@@ -186,7 +187,9 @@ class Op:
 
     @classmethod
     def update_node_stat(cls, node: Node, attrs: Mapping[str, Any] | None = None) -> None:
-        """Turns a custom op of the model into an op of this class; if the class is `Op`, only sets attributes.
+        """Turns a custom op of the model into an op of this class.
+
+        If the class is `Op`, the function only sets attributes.
 
         Args:
           node: Custom op in the model. The ports do not change. The bytes of the options do not change until an

@@ -85,8 +85,8 @@ class Const:
         shape. With a `range` or `Between`, all elements must be in this range. A function takes the array and
         returns whether the array matches. A condition on quantized integers must be a function.
       shape: Shape of the constant, with None for a dimension of any size; or a function that takes the shape and
-        returns whether the shape matches. If broadcasting of the constant could change the shape of the result,
-        give the shape.
+        returns whether the shape matches. Give the shape if broadcasting of the constant could change the shape
+        of the op's output.
       where: Function that takes the node and returns whether the node matches.
       optional: Whether the op may lack this input; `rewrite` then gets None.
     """

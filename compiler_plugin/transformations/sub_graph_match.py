@@ -123,9 +123,11 @@ class SubgraphMatch:
     def node_by_pattern(self, pattern: str) -> Node | None:
         """Returns the op whose name, after the scope, begins with a match of `pattern`; None if no op matches.
 
+        If several ops match, the function returns the op whose whole name matches.
+
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if several ops match, unless exactly one of them matches with its whole
-            name.
+          LiteRtError: INVALID_ARGUMENT, if several ops match, and the whole name matches for none or several of
+            them.
         """
         expression = re.compile(pattern)
         found = [n for n in self.nodes if any(expression.match(p) for p in self._inner_paths(n))]

@@ -123,7 +123,7 @@ class SubgraphReplacement(ConfiguredReplacement):
         return count
 
     def find_unmatched(self) -> list[str]:
-        """Returns sentences for the report about descriptions, or single scopes, that have not matched so far."""
+        """Returns sentences for the report: one for each description, or scope, that has not matched so far."""
         return super().find_unmatched() or [
             f"{d.where}: no op of the model is {f'in scope {scope!r}' if scope else 'between the points'}"
             for d in self.descriptions

@@ -19,8 +19,8 @@ class Limits:
       build_timeout_s: Time limit in seconds for each function call that opens, loads or builds something, and for
         the first run of an NPU call.
       call_timeout_s: Time limit in seconds for every other function call, such as a later run.
-      memory_bytes: Memory limit in bytes. The data and the tensors of the process each have this limit. 0 means
-        half of the machine's memory.
+      memory_bytes: Memory limit in bytes. The limit applies separately to the model's tensors and to the other
+        data of the process. 0 means half of the machine's memory.
       sandbox: Whether the device process runs in a sandbox.
     """
 

@@ -188,8 +188,8 @@ class CompilerOptions:
 
     Attributes:
       custom_op_infos: Assets of custom ops, in the order of the flags `--npu_custom_op_info`; each op occurs once.
-      max_partitions: Largest number of partitions to compile; if there are more, the smallest ones stay on the
-        CPU. 0 means no limit.
+      max_partitions: Largest number of partitions to compile; if there are more, the smallest partitions stay
+        on the CPU. 0 means no limit.
       check_kernels: Whether the plugin builds each kernel once at compile time, to find errors
         early.
       allow_native_assets: Whether machine code from the user's assets may run in this process.

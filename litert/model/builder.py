@@ -307,7 +307,7 @@ class SubgraphBuilder:
 
 
 class ModelBuilder(SubgraphBuilder):
-    """Builds a model and its main subgraph; has all methods of `SubgraphBuilder`: `input`, `op`, `output`, ...
+    """Builds a model, and its main subgraph with the methods of `SubgraphBuilder`: `input`, `op`, `output`, ...
 
     The method `subgraph` adds further subgraphs, which ops such as IF and WHILE call. Example of a model with one
     custom op:

@@ -60,7 +60,7 @@ def write_model(
     digest_weights: bool = False,
     permissions: int | None = None,
 ) -> WriteResult:
-    """Writes a model to a file atomically; reports progress if the file is large.
+    """Writes a model to a file atomically, and reports progress if the file is large.
 
     Args:
       model: Model to write; the model does not change. In the file, each NPU call also gets custom options that
@@ -72,7 +72,7 @@ def write_model(
       digest_weights: Whether a file of more than 64 MiB gets a digest, too. A file gets a digest only if the
         model's `has_digest` is true.
       permissions: Mode bits that the file may have, such as 0o600. The default is 0o666. In a command, the default
-        is the bits that all input files have.
+        is 0o666 without the bits that any of the input files lacks.
 
     Raises:
       LiteRtError: FILE_IO, if writing fails; INVALID_GRAPH_INVARIANT, if the graph is inconsistent;
