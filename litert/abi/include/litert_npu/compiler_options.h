@@ -18,7 +18,8 @@ typedef struct LiteRtCompilerOptionsT* LiteRtCompilerOptions;
  * compiler context does the same and is safer: if LiteRT's runtime is also in the process, a call by name may reach the
  * runtime's LiteRtGetOpaqueOptions instead of the host's. */
 LiteRtStatus LiteRtGetOpaqueOptions(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
-/* Finds the compiler's options among the opaque options; the status is NotFound if there are none. */
+/* Finds the compiler's options among the opaque options. The status is NotFound if the opaque options do not contain
+ * the compiler's options. */
 LiteRtStatus LiteRtFindCompilerOptions(
     LiteRtOpaqueOptions opaque_options, LiteRtCompilerOptions* compiler_options);
 /* Returns the number of custom ops for which the user gave an asset. */

@@ -32,7 +32,7 @@ typedef struct {
 /* Returns the version of the plugin interface for which the plugin was written.
  *
  * [plugin.symbols] dlopen loads the library with RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND | RTLD_NODELETE, and the library
- * exports all functions of this header except the optional ones.
+ * exports all functions of this header that are not optional.
  * [plugin.version] The version of the plugin interface is 0.1.0. LiteRtGetCompilerPluginVersion works before any plugin
  * is created.
  * [plugin.statuses] Every function of this header returns a value of LiteRtStatus.
@@ -55,7 +55,7 @@ LITERT_CAPI_EXPORT const char* LiteRtGetCompilerPluginSocManufacturer(void);
  * [create.many] Several plugins may exist at the same time, and do not affect each other. The host destroys each plugin
  * once.
  * [create.again] After the host has destroyed all plugins, it can create another plugin.
- * [create.no_options] `env` and `options` may be NULL, if the user gave no options.
+ * [create.no_options] `env` and `options` may be NULL if the user gave no options.
  * [create.context] The compiler context belongs to the host and lives as long as the process. The plugin calls only
  * slots that the host's table has; the macro LITERT_HAS checks this.
  * [create.slot_failure] Recommended: if a slot of the compiler context returns a failure, the plugin does not crash:
@@ -105,8 +105,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginSDKVersion(
 
 /* Refuses a host or a SoC model that the plugin does not support.
  *
- * [compatibility.ours] The compatibility check accepts the interface version of this header, both for the plugin's
- * first SoC model and if the SoC model is NULL.
+ * [compatibility.ours] The compatibility check accepts the interface version of this header for the plugin's first SoC
+ * model, and also if the SoC model is NULL.
  * [compatibility.refusal] If the compatibility check refuses the host or the SoC model, the status is
  * UnsupportedCompilerVersion, Unsupported or WrongVersion. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginCheckCompilerCompatibility(

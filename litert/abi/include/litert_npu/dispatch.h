@@ -5,11 +5,11 @@
  *
  * The host calls the functions in this order: first `LiteRtDispatchGetApi`, `initialize` (once in the process) and
  * `check_runtime_compatibility`. For each model, the host calls `device_context_create` and registers the model's
- * assets. For each NPU call, the host calls `invocation_context_create`, then asks for the requirements of all inputs
- * and of all outputs, and registers and attaches each buffer. For each run, the host calls `set_scheduling_info`,
- * `set_options` and `invoke`. At the end, the host detaches all buffers, then unregisters them, then destroys the
- * contexts. Each paragraph that begins with a name, such as invoke.written, is a rule of the contract; `litert-npu
- * vendor check` reports the names of broken rules. */
+ * assets. For each NPU call, the host calls `invocation_context_create`, and then asks for the requirements of all
+ * inputs and of all outputs. After this, the host registers and attaches each buffer. For each run, the host calls
+ * `set_scheduling_info`, `set_options` and `invoke`. At the end, the host detaches all buffers, then unregisters them,
+ * then destroys the contexts. Each paragraph that begins with a name, such as invoke.written, is a rule of the
+ * contract; `litert-npu vendor check` reports the names of broken rules. */
 #ifndef LITERT_NPU_DISPATCH_H_
 #define LITERT_NPU_DISPATCH_H_
 
@@ -106,8 +106,8 @@ typedef struct LiteRtDispatchInterface {
    * size is large enough for the largest possible tensor.
    * [requirements.fresh] Each call of `get_input_requirements` and `get_output_requirements` makes a new requirements
    * object.
-   * [requirements.types] The requirements object contains at least one type of memory, and the best type is the first,
-   * because stock LiteRT's runtime allocates memory of the first type.
+   * [requirements.types] The requirements object contains at least one type of memory. The best type is the first in
+   * the list, because stock LiteRT's runtime allocates memory of the first type.
    * [requirements.index] Recommended: an index beyond the last input or output is refused with InvalidArgument or
    * IndexOOB. Hosts do not pass such an index. */
   LiteRtStatus (*get_input_requirements)(
@@ -129,7 +129,8 @@ typedef struct LiteRtDispatchInterface {
       LiteRtTensorBufferHandle* handle);
   /* Unregisters a buffer; the host has already detached the buffer.
    *
-   * [buffers.unknown] Unregistering a handle that is not registered fails with any status but Ok, and does no harm. */
+   * [buffers.unknown] Unregistering a handle that is not registered fails with any status except Ok, and does no
+   * harm. */
   LiteRtStatus (*unregister_tensor_buffer)(
       LiteRtDispatchDeviceContext device_context, LiteRtTensorBufferHandle handle);
   /* Loads a function of a byte code module.
@@ -161,7 +162,7 @@ typedef struct LiteRtDispatchInterface {
   /* Attaches a buffer to an input, for all later runs.
    *
    * [attach.replaces] Attaching a buffer to an input or output replaces the previous buffer, without a call of detach.
-   * [attach.index] Attaching a buffer to an index beyond the last input or output fails with any status but Ok.
+   * [attach.index] Attaching a buffer to an index beyond the last input or output fails with any status except Ok.
    * [attach.unknown] If the handle is not registered, attaching it fails, or the run fails. */
   LiteRtStatus (*attach_input)(
       LiteRtDispatchInvocationContext invocation_context, int input_index, LiteRtTensorBufferHandle handle);
@@ -189,9 +190,9 @@ typedef struct LiteRtDispatchInterface {
    * is at most one quantization step for each op of the call. All other values are equal to LiteRT's values.
    * [values.input_order] The inputs of a call are in the order of its subgraph's inputs; an op of the subgraph may read
    * them in another order.
-   * [values.padding] SAME padding is the same as in TensorFlow: if the number of added rows or columns is odd, more of
-   * them are after the image than before the image. A convolution pads with the input's zero point; a pool ignores the
-   * padding.
+   * [values.padding] SAME padding is the same as in TensorFlow: if the number of added rows or columns is odd, one more
+   * row or column is added after the image than before the image. A convolution pads with the input's zero point; a
+   * pool ignores the padding.
    * [values.strides] `stride_h` is the stride between rows, and `stride_w` is the stride between columns.
    * [values.dilation] `dilation_h_factor` is the dilation of rows, and `dilation_w_factor` is the dilation of columns.
    * [values.bias] An op adds its bias to the sum of its products. The scale of a quantized bias is the scale of the
@@ -248,7 +249,7 @@ typedef struct LiteRtDispatchInterface {
    * [run_options.none] `invocation_context_set_options` accepts NULL, or returns Unsupported for NULL. */
   LiteRtStatus (*invocation_context_set_options)(
       LiteRtDispatchInvocationContext invocation_context, LiteRtOptions options);
-  /* Optional, and never called by litert-npu: leave the slot `get_hooks` NULL. */
+  /* Optional: leave the slot `get_hooks` NULL, because litert-npu never calls it. */
   LiteRtStatus (*get_hooks)(
       LiteRtDispatchDeviceContext device_context, LiteRtHook* hook, void** user_data);
 } LiteRtDispatchInterface;
@@ -262,8 +263,8 @@ typedef struct LiteRtDispatchAsyncInterface {
   /* Attaches an event to an input: the next run waits for the event before it reads the input. The event belongs to the
    * host.
    *
-   * [async.input_event] The next run waits until the events of all inputs are signaled, in any order; later runs do not
-   * wait for these events. */
+   * [async.input_event] The next run waits until the events of all inputs are signaled. The events may be signaled in
+   * any order. Later runs do not wait for these events. */
   LiteRtStatus (*attach_input_event)(
       LiteRtDispatchInvocationContext invocation_context, int input_index, LiteRtEvent input_event);
   /* Starts an asynchronous run. The array `output_events` has an element for each output; the host owns the events that

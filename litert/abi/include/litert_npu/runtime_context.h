@@ -15,8 +15,9 @@ typedef struct LiteRtRuntimeContext {
   LiteRtAbiHeader abi_header;
 
   /* 8: This slot makes the memory requirements of an input or output. The host receives the requirements object, and
-   * destroys it. The object contains one or more types of memory, and the best type is the first. If `num_strides` is
-   * 0, the elements are contiguous, in row-major order. The memory that the host allocates is aligned to 64 bytes. */
+   * destroys it. The object contains one or more types of memory; the best type is the first in the list. If
+   * `num_strides` is 0, the elements are contiguous, in row-major order. The memory that the host allocates is aligned
+   * to 64 bytes. */
   LiteRtStatus (*create_tensor_buffer_requirements)(
       int num_supported_tensor_buffer_types,
       const LiteRtTensorBufferType* supported_tensor_buffer_types, size_t buffer_size,
