@@ -56,9 +56,8 @@ Compiles a TFLite model for an NPU, and embeds the assets of its custom ops in t
     --npu_custom_op_info=my_custom_op,path/to/kernel.cl input.tflite output.bin
 
 Custom ops with an asset run on the NPU if the vendor's compiler plugin accepts them. All other ops stay on the
-CPU,
-and the report says why. The name of a vendor's option begins with the vendor's name: --myvendor_option=value.
-The exit status is 0 on success, and 2 after an error.
+CPU, and the report says why. A vendor can have flags of its own; they begin with the vendor's name, as in
+--myvendor_option=value. The exit status is 0 on success, and 2 after an error.
 """
 
 

@@ -25,7 +25,7 @@ INPUT = Flag(
     (),
     "A file with the data of an input, as [input=]file: a .npy file, .npz file or picture. "
     "Give the input by name or index. Without input=, a .npz file is for all inputs that the "
-    "file names, and any other file is for the first input without a file. Inputs without "
+    "file names. Any other file is for the first input that has no file yet. Inputs without "
     "a file get random data. May be repeated.",
     is_repeated=True,
 )

@@ -310,7 +310,7 @@ _FLAGS = (
     Flag(
         "runs",
         100,
-        "Number of measured runs. NPU calls are measured afterwards, in half this number of runs.",
+        "Number of measured runs. After these runs, the NPU calls are measured in half as many runs.",
         least=1,
     ),
     Flag(
@@ -326,7 +326,7 @@ _FLAGS = (
     *LOAD_FLAGS,
     TRACE._replace(
         help=(
-            f"{TRACE.help} The time line shows the load, the first run, and {_TRACED_RUNS} runs "
+            f"{TRACE.help} The time line shows the load, the first run, and {_TRACED_RUNS} more runs "
             "after the measured runs."
         )
     ),

@@ -266,8 +266,8 @@ _FLAGS = (
     Flag(
         "tolerance",
         0.01,
-        "Maximum error that one op may add to a float result: this number times the sum of the "
-        "absolute values of the terms that the op adds up.",
+        "Maximum relative error that one op may add to a float result: the error, divided by the "
+        "sum of the absolute values of the terms that the op adds up.",
         least=0,
     ),
     *SAMPLE_FLAGS,
@@ -379,15 +379,15 @@ COMMAND = Command(
     "FILE\nRuns a model on the NPU, runs each op of the model with stock LiteRT's CPU kernels "
     "too, and reports the ops with wrong results. If FILE is not compiled, the command compiles "
     "FILE like apply_plugin does, and accepts the flags of apply_plugin and of the vendor. If "
-    "FILE is compiled, the command runs FILE as it is. In two cases, the command also compiles "
-    "the --reference model, with the flags that are stored in FILE: to read tensors inside NPU "
-    "calls without taps (--inside), and to find out whether FILE is out of date. If FILE is "
-    "the output of transformations, leave out all flags for compiling. The command then runs "
+    "FILE is compiled, the command runs FILE as it is. The command also compiles the --reference "
+    "model, with the flags that are stored in FILE, for two purposes: to find out whether FILE is "
+    "out of date, and to read tensors inside NPU calls if taps are not used (--inside). If FILE "
+    "is the output of transformations, give no flags for compiling: the command then runs "
     "FILE on the CPU, and compares FILE with the --reference model. NPU calls of a file that "
     "you have not compiled on this machine run in a "
     "sandboxed process; --sandbox=off turns the sandbox off. The exit status is 0 if the errors "
-    "of all tensors are within their limits, 1 if an error is larger, and 2 if the result is "
-    "unknown, for example because an op on the NPU could not be compared.",
+    "of all tensors are within their limits, and 1 if an error is larger. The exit status is 2 if "
+    "the result is unknown, for example because an op on the NPU could not be compared.",
     _FLAGS,
     _run,
     num_arguments=1,

@@ -154,8 +154,8 @@ COMMAND = Command(
     "MODEL...\nShows which ops of TFLite models a vendor's NPU can run, which ops stay on the CPU "
     "and why, and the NPU's share of the arithmetic and of the memory traffic. A folder stands "
     "for all *.tflite files in it and in its subfolders. The command writes files only for "
-    "the flags --html and --model_explorer. The name of a vendor's option begins with the vendor's "
-    "name: --myvendor_option=value. The exit status is 1 if a model is below --fail_under or if "
+    "the flags --html and --model_explorer. A vendor can have flags of its own; they begin with the "
+    "vendor's name, as in --myvendor_option=value. The exit status is 1 if a model is below --fail_under or if "
     "--compare finds that a model has become worse. A model is worse if an op is no longer on the "
     "NPU, if an NPU call is now split into more calls, or if the model can no longer be analysed. "
     "The exit status is 2 if the result is unknown, for example because a model is damaged.",

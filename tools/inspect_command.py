@@ -89,8 +89,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "FILE\nShows the contents of a compiled file: the vendor, the SoC model and the NPU calls, "
-    "and the byte code and assets with a digest of each.",
+    "FILE\nShows the contents of a compiled file: the vendor, the SoC model, the NPU calls, the "
+    "byte code and the assets. The command also shows a digest of the byte code and of each asset.",
     _FLAGS,
     _run,
     num_arguments=1,

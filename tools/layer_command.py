@@ -14,8 +14,8 @@ COMMAND = CommandGroup(
         "new": "write a working skeleton of a layer for an op of a model",
         "run": "run a layer on one op, compare the result with a reference, and measure the time",
         "stub": (
-            "write a layer that computes nothing, to estimate the largest time that a faster "
-            "kernel can save"
+            "write a layer whose kernel does nothing, to find out how much time a faster kernel "
+            "can save at most"
         ),
         "tune": "measure a kernel with several local sizes, and write the best size into the layer description",
     },

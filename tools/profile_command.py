@@ -172,8 +172,8 @@ _FLAGS = (
     Flag(
         "runs",
         100,
-        "Number of measured runs. Measured runs alternate with the same number of runs without "
-        "measurement.",
+        "Number of runs in which NPU calls and ops are measured. These runs alternate with the same "
+        "number of runs without such measurements.",
         least=1,
     ),
     Flag(
@@ -191,8 +191,8 @@ _FLAGS = (
     *LOAD_FLAGS,
     TRACE._replace(
         help=(
-            f"{TRACE.help} The time line shows the load, and {_TRACED_RUNS} runs after the "
-            "measured runs, with each op on the CPU."
+            f"{TRACE.help} The time line shows the load, and {_TRACED_RUNS} more runs after the "
+            "measured runs. In these runs, the time line also shows each op on the CPU."
         )
     ),
     REPORT._replace(

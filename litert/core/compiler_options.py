@@ -297,7 +297,7 @@ class CompilerOptions:
             PARTITION_STRATEGIES[0],
             "Strategy for grouping ops into partitions. 'default' is the plugin's own "
             "strategy. 'weakly_connected' makes the largest possible groups of connected ops. "
-            "A group never needs a result that other ops compute from the group's own results.",
+            "A group never depends on its own results, not even through other ops.",
             choices=PARTITION_STRATEGIES,
         ),
         Section.PARTITIONS,

@@ -46,9 +46,9 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 COMMAND = Command(
     "--model=MODEL --op=NAME\nWrites a working skeleton of a layer for an op: a kernel with the "
-    "op's arguments and options, a description if the kind of asset needs one, a reference "
-    "function in NumPy, and a README with the next commands. The skeleton builds and runs "
-    "without changes.",
+    "op's arguments and options, a reference function in NumPy, and a README with the next "
+    "commands. If the kind of asset needs a description, the command also writes a description. "
+    "The skeleton builds and runs without changes.",
     _FLAGS,
     _run,
 )

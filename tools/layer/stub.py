@@ -1,4 +1,4 @@
-"""`litert-npu layer stub`: writes a kernel that does nothing, to estimate the largest possible gain."""
+"""`litert-npu layer stub`: writes a kernel that does nothing, to estimate how much time a kernel can save."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "--model=MODEL --op=NAME\nWrites a layer whose kernel does nothing. The time of a network "
-    "with this layer shows the largest possible gain of a real kernel, before that kernel is "
-    "written.",
+    "--model=MODEL --op=NAME\nWrites a layer whose kernel does nothing. Before you write a real "
+    "kernel, measure the time of the network with this layer: with a real kernel, the network "
+    "cannot be faster.",
     (*OP_FLAGS, Flag("o", ".", "Output folder.")),
     _run,
 )

@@ -264,7 +264,7 @@ COMMAND = Command(
     "command measures the best sizes again, in alternating runs. If a size is clearly better "
     "than the present size, the command writes "
     "the better size into the layer's description (.json, .xml) and keeps all other text. For a "
-    ".cl file, the command writes a .json description beside it.",
+    ".cl file, the command writes a .json description into the same folder.",
     (
         *LAYER_FLAGS,
         *INPUT_FLAGS,

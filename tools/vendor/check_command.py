@@ -53,22 +53,21 @@ _FLAGS = (
     Flag(
         "rule",
         (),
-        "Name of a rule to check, such as invoke.values. The part before the dot, such as "
-        "invoke, stands for all rules that begin with this part. By default, all rules are "
+        "Name of a rule to check, such as invoke.values. The part before the dot alone, such as "
+        "invoke, selects all rules whose names begin with this part. By default, all rules are "
         "checked. The flag may be repeated.",
         is_repeated=True,
     ),
     Flag(
         "tolerance",
         0.01,
-        "Maximum difference between float results of the vendor and of LiteRT's CPU kernels: "
-        "this number times the sum of the absolute values of the "
-        "terms that an op adds up. If this sum is unknown, the limit is this number times the "
-        "largest output.",
+        "Maximum relative difference between float results of the vendor and of LiteRT's CPU "
+        "kernels: the difference, divided by the sum of the absolute values of the terms that an "
+        "op adds up. If this sum is unknown, the difference is divided by the largest output.",
         least=0,
     ),
     Flag("timeout", 60.0, "Time limit of each check, in seconds.", least=0.1, is_duration=True),
-    Flag("strict", False, "Report broken recommendations as broken rules."),
+    Flag("strict", False, "Count a broken recommendation as a broken rule."),
     Flag("verbose", False, "Also show passed checks."),
     REPORT,
 )
@@ -137,8 +136,8 @@ def _options(texts: Sequence[str]) -> dict[str, str]:
 COMMAND = Command(
     "NAME | FILES\nChecks a vendor's compiler plugin and dispatch library, in Python or C, "
     "against each rule of the contract. Give the name of an installed vendor, a folder, or one "
-    "or two files. A crash, a hang or an exit of the vendor's code is reported like a broken "
-    "rule. The exit status is 1 if a rule is broken, or if no rule could be checked.",
+    "or two files. If the vendor's code crashes, hangs or exits, the command reports this like a "
+    "broken rule. The exit status is 1 if a rule is broken, or if no rule could be checked.",
     _FLAGS,
     _run,
     num_arguments=2,
