@@ -70,7 +70,7 @@ class DataNode:
 
     @property
     def value(self) -> Any:
-        """The tensor's value as an array if it depends only on constants; otherwise None."""
+        """The tensor's value as an array, if the value depends only on constants; otherwise None."""
         return self.port.data.get_value()
 
     @value.setter

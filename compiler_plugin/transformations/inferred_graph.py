@@ -31,7 +31,7 @@ class Inference(Protocol):
         """Infers output shapes and types of edited nodes and of nodes that depend on them, in execution order."""
 
     def find_value(self, graph: InferredGraph, port: OutPort) -> Array | None:
-        """Returns the value of an op's output if it depends only on constants."""
+        """Returns the value of an op's output, if the value depends only on constants."""
 
 
 class InferredGraph(GraphView):

@@ -467,7 +467,7 @@ class PortData:
         self._port.node.graph.set_shape(self._port, shape)
 
     def get_value(self) -> Array | None:
-        """Returns the value as a read-only array if it depends only on constants.
+        """Returns the value as a read-only array, if the value depends only on constants.
 
         Returns None if the value is not known.
         """

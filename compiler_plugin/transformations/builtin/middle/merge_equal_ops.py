@@ -15,7 +15,7 @@ _COMPARED_BYTES = 64
 
 
 class MergeEqualOps(Transformation):
-    """Merges ops that compute the same result, such as duplicate pools, pads and scales from converters."""
+    """Merges ops that compute the same result, such as pools, pads and scales that a converter wrote twice."""
 
     def run_before(self) -> Sequence[str]:
         """Runs before folding, so that a merged op is folded once."""

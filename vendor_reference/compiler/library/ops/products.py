@@ -147,7 +147,7 @@ class _TransposeConv(_Convolution):
     num_parameters = 1
     fuses = (Fusion.ACTIVATION, Fusion.BIAS, Fusion.RESIDUAL)
     constraints = (
-        "the shape of the result must be a constant, or computed from a SHAPE op on the operand",
+        "the shape of the result must be a constant, or be computed from the SHAPE of the operand",
     )
 
     def operands(self, op: Op) -> Sequence[Tensor]:

@@ -146,7 +146,7 @@ class _Resize(LibraryOp):
 
     types = FLOATS
     precision = ElementType.FLOAT32
-    constraints = ("the size must be a constant, or computed from a SHAPE op on one tensor",)
+    constraints = ("the size must be a constant, or be computed from the SHAPE of one tensor",)
     num_inputs = (2, 2)
     num_parameters = 1
 
