@@ -2,9 +2,9 @@
 
 The plugin runs in a child process, which is the default, and in the command's process. The benchmark compares the
 ops of all partitions for MediaPipe's networks, the models of the folder LITERT_NPU_MODELS, and a model with
-composites. It measures times for a generated model of 1,000 ops, which repeats MobileNet's blocks, and for the network with
-the most ops. For 1,000
-element-wise ops the limit is 2 times stock LiteRT's 0.3 s, since starting Python takes a third of the time.
+composites. It measures times for a generated model of 1,000 ops, which repeats MobileNet's blocks, and for the
+network with the most ops. For 1,000 element-wise ops the limit is 2 times stock LiteRT's 0.3 s, since starting
+Python takes a third of the time.
 """
 
 from __future__ import annotations
