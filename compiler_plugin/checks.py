@@ -112,32 +112,34 @@ def check_required(report: Report, required: Sequence[str]) -> None:
       LiteRtError: UNSUPPORTED, if one of the ops stays on the CPU; NOT_FOUND, if the model has no op with a
         required name.
     """
-    names = {op.name for op in report.ops}
+    known = {op.name for op in report.ops}
     composites = {composite.name for composite in report.composites}
     for name in required:
-        if name != ALL and name not in names:
+        if name != ALL and name not in known:
             kind = "; a composite of the model has this name" if name in composites else ""
             raise LiteRtError(
                 Status.NOT_FOUND,
                 f"--require_npu names op '{name}', but the model has no such op{kind}",
                 report.model_path,
-                f"The model has {', '.join(sorted(names)) or 'no ops'}.",
+                f"The model has {', '.join(sorted(known)) or 'no ops'}.",
             )
     left = [op for op in report.cpu_ops if ALL in required or op.name in required]
     if left:
-        reasons = dict.fromkeys(f"{op.name} ({op.reason})" for op in left)
-        subject = "an op" if len(left) == 1 else "several ops"
-        stay = "stays" if len(left) == 1 else "stay"
+        names = list(dict.fromkeys(op.name for op in left))
+        stay = "these ops stay" if names[1:] else "the op stays"
+        reasons = list(dict.fromkeys(f"{op.name}: {op.reason}" for op in left))
+        why = f"Reasons: {'; '.join(reasons)}" if reasons[1:] else f"Reason: {left[0].reason}"
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"{subject} required on the NPU {stay} on the CPU: {'; '.join(reasons)}",
+            f"--require_npu requires the NPU for {', '.join(names)}, but {stay} on the CPU",
             report.model_path,
+            f"{' '.join(why.split()).removesuffix('.')}. "
             "To leave ops on the CPU, compile without --require_npu.",
         )
 
 
 def check_runnable(report: Report, model: Model, *, is_required: bool) -> None:
-    """Adds to the report the ops for which neither the NPU nor stock LiteRT's CPU has a kernel.
+    """Adds to the report the ops that neither the NPU nor stock LiteRT's CPU kernels can run.
 
     Raises:
       LiteRtError: UNSUPPORTED, if the model has an op that cannot run, and `is_required` is set.
@@ -146,7 +148,7 @@ def check_runnable(report: Report, model: Model, *, is_required: bool) -> None:
     if is_required and report.not_runnable:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"neither the NPU nor stock LiteRT's CPU runs {', '.join(report.not_runnable)}",
+            f"neither the NPU nor stock LiteRT's CPU kernels can run {', '.join(report.not_runnable)}",
             report.model_path,
             "Give each of these ops an asset that the NPU takes. If your program registers "
             "kernels for these ops, compile without --require_runnable.",

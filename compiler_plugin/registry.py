@@ -149,13 +149,17 @@ def load_plugin(
     found = [point.name for point in installed]
     found += [plugin.factory.soc_manufacturer for plugin in registry.plugins]
     wheels = ", ".join(stock_vendor_folders("compiler"))
-    wheels = f"; also in the wheel of stock LiteRT: {wheels}" if wheels else ""
-    reasons = "".join(f"; cannot be used: {e.where}: {e.what}" for e in registry.broken.values())
+    wheels = f"; the wheel of stock LiteRT also contains plugins for {wheels}" if wheels else ""
+    only = f"only for {', '.join(found)}" if found else "and none for any other vendor"
+    reasons = "".join(
+        f"{error.where} cannot be used: {' '.join(error.what.split())}. "
+        for error in registry.broken.values()
+    )
     raise LiteRtError(
         Status.NOT_FOUND,
-        f"there is no usable compiler plugin for '{vendor}'; usable: "
-        f"{', '.join(found) or 'none'}{wheels}{reasons}",
-        hint=did_you_mean(
+        f"there is no usable compiler plugin for '{vendor}', {only}{wheels}",
+        hint=reasons
+        + did_you_mean(
             vendor,
             [*found, *stock_vendor_folders("compiler")],
             "Install the vendor's package, or give the folder of its plugin with --libs.",

@@ -217,7 +217,7 @@ class Report:
         kernels = "a kernel for it" if len(self.not_runnable) == 1 else "kernels for them"
         ops = ", ".join(map(name_text, self.not_runnable))
         return (
-            f"neither the NPU nor stock LiteRT's CPU runs {ops}. The model runs only in a program "
+            f"neither the NPU nor stock LiteRT's CPU kernels can run {ops}. The model runs only in a program "
             "that "
             f"registers {kernels}."
         )

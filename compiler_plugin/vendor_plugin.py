@@ -29,7 +29,7 @@ from compiler_plugin.registry import RegisteredPlugin
 from compiler_plugin.report import TransformationReport
 from compiler_plugin.snapshot import Snapshot
 from litert.core.compiler_options import CompilerOptions, CustomOpInfo
-from litert.core.counts import index_range, out_of_range
+from litert.core.counts import count_text, index_range, out_of_range
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import VENDOR_REPAIRS, ChildEndedError, LiteRtError
 from litert.core.status import Status
@@ -256,7 +256,8 @@ class VendorPlugin:
         if len(calls) != len(partitions):
             raise self._nonsense(
                 "compile",
-                f"the plugin returns {len(calls)} NPU calls for {len(partitions)} partitions",
+                f"the plugin returns {count_text(len(calls), 'NPU call')} for "
+                f"{count_text(len(partitions), 'partition')}",
             )
         for index, module in enumerate(modules):
             if not isinstance(module.view, memoryview) or not module.view.c_contiguous:
@@ -367,7 +368,7 @@ class VendorPlugin:
     ) -> Sequence[_Item]:
         if not isinstance(values, Sequence) or isinstance(values, str | bytes):
             raise self._nonsense(
-                call, f"the plugin's {what} are {type(values).__name__}, not a sequence"
+                call, f"the plugin's {what} have type {type(values).__name__}, not a sequence type"
             )
         for value in values:
             if not isinstance(value, kind):

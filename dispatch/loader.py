@@ -166,12 +166,12 @@ def _not_found(
     problem: str,
 ) -> LiteRtError:
     there = sorted({*entry_points, *(name or path for name, path in files)})
+    only = f"only for {', '.join(there)}" if there else "and none for any other manufacturer"
     if wheel := ", ".join(stock_vendor_folders("dispatch")):
-        there.append(f"(in stock LiteRT's wheel) {wheel}")
+        only += f"; the wheel of stock LiteRT also contains dispatch tables for {wheel}"
     return LiteRtError(
         Status.NOT_FOUND,
-        f"there is no dispatch table for manufacturer '{manufacturer}', "
-        + (f"only for {', '.join(there)}" if there else "and none for any other manufacturer")
+        f"there is no dispatch table for manufacturer '{manufacturer}', {only}"
         + (f"; {problem}" if problem else ""),
         hint="Install the vendor's package, or set dispatch_library_path to the folder that "
         f"contains LiteRtDispatch_{manufacturer}.py or libLiteRtDispatch_{manufacturer}.so.",

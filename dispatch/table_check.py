@@ -56,7 +56,7 @@ def _check_table(table: object, where: str) -> Dispatch[Any, Any]:
         raise _broken(
             f"DISPATCH has type {type(table).__name__}, which is not derived from Dispatch",
             where,
-            "DISPATCH must be an instance of a class that is derived from dispatch.api.Dispatch.",
+            "Write DISPATCH = MyDispatch(), with a class that is derived from dispatch.api.Dispatch.",
         )
     _check_version(table, where)
     _check_ids(table, where)

@@ -101,8 +101,8 @@ def compare(path: str, options: CompareCommandOptions) -> CompareReport:
             Status.INVALID_ARGUMENT,
             "flags for compiling cannot be combined with --reference, since the file is not compiled",
             path,
-            "Leave out the flags for compiling to compare the file with its --reference, or leave out "
-            "--reference to compile and compare the file alone.",
+            "To compare the file with the reference, leave out the flags for compiling. To compile the file "
+            "and compare it with itself, leave out --reference.",
         )
     source = SourceGraph(other or path, options.load.signature)
     samples = read_samples(source, replace(options.samples, golden=golden))
@@ -188,7 +188,7 @@ def _check_files(path: str, reference: str, part_folder: str) -> None:
             Status.INVALID_ARGUMENT,
             "the file is compiled, and does not contain the model from which it was compiled",
             path,
-            "Give this model, or a .npz file with golden tensors, with --reference.",
+            "With --reference, give this model, or a .npz file with golden tensors.",
         )
     if part_folder and _is_golden(reference) and is_compiled(path):
         raise LiteRtError(

@@ -96,7 +96,7 @@ def _type_text(array: Array) -> str:
 
 
 def _incomparable(what: str) -> LiteRtError:
-    hint = "Give the model from which the file was compiled with --stock_model."
+    hint = "With --stock_model, give the model from which the file was compiled."
     return LiteRtError(Status.INVALID_ARGUMENT, f"outputs cannot be compared: {what}", hint=hint)
 
 

@@ -72,7 +72,7 @@ def add_made_with(flags: FlagValues, path: str) -> list[str]:
     except Error as error:
         raise LiteRtError(
             Status.INVALID_FLATBUFFER,
-            f"the manifest of the file has an invalid flag: {error}",
+            f"the manifest of the file has an invalid value: {str(error).removeprefix('flag ')}",
             path,
             "Compile the model again.",
         ) from None

@@ -222,7 +222,7 @@ class _BuilderSlots:
         if built.code.builtin_code != BUILTIN_NUMBERS[op_name]:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the pattern sets options of {op_name} for the op {built.name}",
+                f"the pattern gives the op {built.name} options that belong to {op_name}",
             )
         built.options, built.options_2 = make_builtin_options(op_name, values)
 

@@ -86,8 +86,8 @@ def _unknown_op(
         return "none" if known is None else f"{known[2].name} {list(known[1])}"
 
     return refused(
-        f"the shapes of {node} cannot be inferred: its input {index} is {text(new)}, but the shapes in the "
-        f"file are only for {text(old)}",
+        f"the shapes of {node} cannot be inferred: input {index} of the op is {text(new)}, but the model "
+        f"file contains the output shapes only for {text(old)}",
         "Define `infer` of the op in the ops folder of an extension (--extensions), or the op's shapes in a "
         "mapping file (--ops_mapping).",
     )

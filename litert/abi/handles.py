@@ -52,7 +52,10 @@ class Handles:
         if not number:
             what = f"the {kind.__name__} handle is NULL"
         elif found is None:
-            what = f"{number:#x} is not a handle of a {kind.__name__}: the handle was never made, or was released"
+            what = (
+                f"{number:#x} is not the handle of an existing {kind.__name__}: "
+                "the handle was never made, or was released"
+            )
         else:
             what = f"the {kind.__name__} handle refers to an object of type {type(found).__name__}"
         raise LiteRtError(Status.INVALID_ARGUMENT, what)

@@ -208,7 +208,7 @@ def _spell(flag: _Flag, name: str, value: str) -> str:
 def _quoted(name: str, value: str) -> str:
     # LiteRT's reader takes the text between the first and the last quote, and knows no escapes.
     if '"' in value and "'" in value:
-        raise _unfit(name, value, "text with single or double quotes, but not both")
+        raise _unfit(name, value, "text with single or double quotes, not both")
     return f"'{value}'" if '"' in value else f'"{value}"'
 
 

@@ -126,7 +126,11 @@ def output_permissions() -> int:
 
 def _check_regular(mode: int, path: str) -> None:
     if not stat.S_ISREG(mode):
-        what = "a folder, not a file" if stat.S_ISDIR(mode) else "not a regular file"
+        what = (
+            "the path is a folder, not a file"
+            if stat.S_ISDIR(mode)
+            else "the path is not a regular file"
+        )
         hint = "" if stat.S_ISDIR(mode) else _NO_PIPE
         raise LiteRtError(Status.INVALID_ARGUMENT, what, path, hint)
 

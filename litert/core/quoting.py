@@ -9,6 +9,10 @@ import re
 
 _PLAIN = re.compile(r"[\w.:-]+(?: [\w.:-]+)*")
 _NODE = re.compile(r"(?<=\w)(?=Node number \d+ \()")
+_NO_KERNEL = re.compile(
+    r"Encountered unresolved custom op: (.*)\. See instructions: \S+ "
+    r"Node number (\d+) \(\1\) failed to prepare\."
+)
 
 
 def name_text(name: str) -> str:
@@ -19,9 +23,12 @@ def name_text(name: str) -> str:
 def stock_text(message: str) -> str:
     """Returns an error message of stock LiteRT on one line; the message may contain names from a model.
 
-    Stock LiteRT appends the sentence `Node number ...` to some messages without a space.
+    Stock LiteRT appends the sentence `Node number ...` to some messages without a space. Its long message about a
+    custom op without a kernel is replaced by a clause.
     """
-    return name_text(_NODE.sub(". ", " ".join(message.split())))
+    text = _NODE.sub(". ", " ".join(message.split()))
+    text = _NO_KERNEL.sub(r"there is no CPU kernel for custom op '\1' (node \2).", text)
+    return name_text(text.removesuffix("."))
 
 
 def continued(text: str) -> str:

@@ -306,6 +306,10 @@ def _guard_import(
     except (Exception, SystemExit) as error:  # a foreign module may raise anything
         place = find_place(error, folder) or find_place(error)
         what, inner = describe(error), ""
+        if isinstance(error, SyntaxError) and error.filename and error.lineno:
+            what, place = f"{type(error).__name__}: {error.msg}", f"{error.filename}:{error.lineno}"
+        if place.startswith(f"{where}:"):  # the place contains the path
+            where, place = place, ""
         hint = "Fix the module, or remove it from the search path."
         if isinstance(error, LiteRtError):
             what, inner, hint = error.what, error.where, error.hint or hint
@@ -325,7 +329,7 @@ def _take_constant(holder: Any, constant: str, where: str) -> Any:
             Status.DYNAMIC_LOADING,
             f"the module does not define {constant}",
             where,
-            f"The module must define its extension as {constant}.",
+            f"Add a line such as {constant} = MyClass() at the end of the module.",
         ) from error
 
 

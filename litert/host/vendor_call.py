@@ -64,7 +64,8 @@ class VendorCall:
         """Returns the error for an exception that the call raised, in this thread or in another thread."""
         if isinstance(error, LiteRtError):
             known = ("", f"vendor '{self._vendor}'", self.where)
-            where = self.where if error.where in known else f"{self.where}: {error.where}"
+            inner = self._without_function(error.where)
+            where = self.where if inner in known else f"{self.where}: {inner}"
             if error.where.startswith((f"{self.where}: ", f"{self.where}, ")):  # of its process
                 where = error.where
             return LiteRtError(error.status or self._status, error.what, where, error.hint)
@@ -73,7 +74,12 @@ class VendorCall:
         place = last_line(error, is_foreign)
         return LiteRtError(
             self._status,
-            describe(error),
+            f"the vendor's code raised {describe(error)}",
             f"{self.where}, at {place}" if place else self.where,
-            f"{VENDOR_REPAIRS} The traceback (--debug) tells more.",
+            f"{VENDOR_REPAIRS} The flag --debug also prints the traceback.",
         )
+
+    def _without_function(self, where: str) -> str:
+        """Removes the function's name from the end of an error's place if the call's name contains the name."""
+        function = f"function {self._call.rpartition(' of ')[2]}"
+        return "" if where == function else where.removesuffix(f", {function}")

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, file_error
 from litert.core.input_file import open_input, read_all
 from litert.core.mapped_files import map_file
 from litert.core.status import Status
@@ -58,7 +58,10 @@ class MappedFile:
             else:
                 self.data = read_all(self._file, self.size)
                 self.view = memoryview(self.data)
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            self.close()
+            raise file_error(error, "cannot read", self.path) from error
+        except ValueError as error:
             self.close()
             raise LiteRtError(Status.FILE_IO, f"cannot read: {error}", self.path) from error
         except MemoryError as error:

@@ -61,10 +61,10 @@ class FlatbufferBytes:
     def vtable(self, vtable: int) -> tuple[int, ...]:
         """Returns the offsets in a vtable, at most `MAX_SLOTS` of them."""
         if not 0 <= vtable <= self.size - 4:
-            raise self.damaged(f"the vtable at {vtable} is outside the file")
+            raise self.damaged(f"the vtable at byte {vtable} is outside the file")
         size, _ = _two_u16(self.view, vtable)
         if size < 4 or vtable + size > self.size:
-            raise self.damaged(f"the vtable at {vtable} has the invalid size {size}")
+            raise self.damaged(f"the vtable at byte {vtable} has the invalid size {size}")
         slots = min((size - 4) // 2, MAX_SLOTS)
         return struct_of(f"<{slots}H").unpack_from(self.view, vtable + 4)
 

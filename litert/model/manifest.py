@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from litert.core.checked_json import JsonNode
 from litert.core.codec import ANY_TEXT, BOOLEAN, SHA256, entries, frozen_array, integer, record
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.version import SDK_VERSION
@@ -196,11 +197,15 @@ def find_mismatches(
 def _change(expected: Digest, blob: Blob, size_limit: int | None) -> str:
     """Returns a phrase about how a blob differs from its digest; "" if there is no difference."""
     if blob.size != expected.size:
-        return f"{blob.size} bytes, not {expected.size}"
+        return f"it has {count_text(blob.size, 'byte')}, not {expected.size}"
     if size_limit is not None and blob.size > size_limit:
         return ""
     actual = Digest.of(blob)
-    return "" if actual == expected else f"sha256 {actual.sha256}, not {expected.sha256}"
+    return (
+        ""
+        if actual == expected
+        else f"its SHA-256 digest is {actual.sha256}, not {expected.sha256}"
+    )
 
 
 _COUNT = integer(0, _MOST)

@@ -129,8 +129,8 @@ class SchemaReader:
             end = start + size
             if end > self.source.size:
                 raise self.damaged(
-                    f"the data at {start} to {end} exceed the file, which has {self.source.size} "
-                    "bytes"
+                    f"the model refers to bytes {start} to {end}, but the file has only "
+                    f"{self.source.size} bytes"
                 )
             self._blob_bytes += size
             if self._blob_bytes > _SHARING * self.source.size:

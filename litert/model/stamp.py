@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.blob import Blob
@@ -53,7 +54,7 @@ def read_stamp(model: Model, where: str = "") -> Stamp | None:
     data = bytes(blob.view[: 2 * FIELD_SIZE + 1])
     try:
         if len(data) != 2 * FIELD_SIZE:
-            raise ValueError(f"it has {blob.size} bytes, not {2 * FIELD_SIZE}")
+            raise ValueError(f"it has {count_text(blob.size, 'byte')}, not {2 * FIELD_SIZE}")
         fields = data[:FIELD_SIZE], data[FIELD_SIZE:]
         manufacturer, soc_model = (field.split(b"\0", 1)[0].decode() for field in fields)
         if not manufacturer:

@@ -169,7 +169,10 @@ def _find_mismatch(
     for given, tensor in zip(*pairs, strict=results is not None):
         if given is not None and given.element_type is not tensor.element_type:
             types = [t.element_type.name.lower() for t in (tensor, given)]
-            return f"whose '{tensor.name}' is {types[0]}, but the caller's '{given.name}' is {types[1]}"
+            return (
+                f"whose tensor '{tensor.name}' is {types[0]}, "
+                f"but the caller's tensor '{given.name}' is {types[1]}"
+            )
     return ""
 
 

@@ -59,7 +59,8 @@ def compiled_at_load(
     candidates = find_candidates(options, environment)
     if not candidates:
         none = (
-            "No compiler plugin is installed, and the environment has no folder of compiler plugins"
+            "No compiler plugin is installed, and the environment has no folder of compiler "
+            "plugins."
         )
         yield Nothing(candidates.left_out or none)
         return
@@ -104,7 +105,7 @@ class _LoadCompiler:
         """Tries one vendor after the other; returns the compiled model, or the reason why there is none."""
         reasons: list[str] = []
         warnings: dict[str, None] = {}
-        error: LiteRtError | None = None
+        errors: list[LiteRtError] = []
         try:
             names = name_manufacturers(self.candidates, self.options)
         except LiteRtError as problem:
@@ -114,22 +115,20 @@ class _LoadCompiler:
             try:
                 found = self._try(name, warnings)
             except LiteRtError as problem:
-                error = error or problem
-                reasons.append(f"Vendor '{name}': {problem}".removesuffix("."))
+                errors.append(problem)
+                reasons.append(f"Vendor '{name}' failed: {problem}".removesuffix(".") + ".")
                 continue
             if not isinstance(found, Nothing):
                 return found
-            reasons.append(f"Vendor '{name}': {found.why}")
+            reasons.append(f"Vendor '{name}' takes no op: {found.why}.")
         for warning in warnings:
             _LOG.warning("%s: %s", self.where, warning)
-        told = ". ".join(filter(None, [self.candidates.left_out, *reasons]))
-        nothing = Nothing(told or "No compiler plugin can be used")
-        if error is not None:
-            self._raise_if_asked(
-                error
-                if len(reasons) == 1
-                else LiteRtError(error.status, f"no vendor compiled the model. {nothing.why}")
-            )
+        told = " ".join(filter(None, [self.candidates.left_out, *reasons]))
+        nothing = Nothing(told or "No compiler plugin can be used.")
+        if errors:
+            is_same = len(errors) == len(reasons) and len(set(map(str, errors))) == 1
+            what = f"no vendor compiled the model. {nothing.why}".removesuffix(".")
+            self._raise_if_asked(errors[0] if is_same else LiteRtError(errors[0].status, what))
         elif self.cache is not None and names:
             self.cache.store_nothing(self.key, nothing)
         return nothing
@@ -219,7 +218,7 @@ def _why(report: Report, custom: Collection[str]) -> str:
         names = by_reason.setdefault(op.reason, [])
         if op.name not in names:
             names.append(op.name)
-    shown = [f"{_first(names, ', ')}: {reason}" for reason, names in by_reason.items()]
+    shown = [f"{_first(names, ', ')} ({reason})" for reason, names in by_reason.items()]
     return _first(shown, "; ") or "no ops"
 
 

@@ -175,10 +175,10 @@ def _problem(kept: Kept, options: Options) -> str:
     for asset in assets:
         if asset.op_name not in named:
             if files:  # a file deeper in a directory, which the key does not cover
-                return f"it is unknown whether '{asset.name}' has changed, because its file is not watched"
+                return f"asset '{asset.name}' may have changed, because the cache does not watch the asset's file"
             continue  # a file of a layer in a directory that the key covers
         if asset.companion_path and not _is_unchanged(asset, infos, root):
-            return f"'{asset.name}' has changed"
+            return f"asset '{asset.name}' has changed"
     return ""
 
 

@@ -19,9 +19,10 @@ from litert.runtime.timing_code import Profiler
 _LOG = logging.getLogger(__name__)
 _MOST_LETTERS = 600
 _SMALL_CONSTANT = "required_bytes <= bytes was not true"
+_END_OF_SENTENCE = "in schema."
 _SPARSITY_IS_LOST = (
-    "A constant has fewer bytes than its tensor: LiteRT's own tools drop the sparsity data of "
-    "constants. Compile the original model with litert-npu's apply_plugin."
+    "LiteRT's own tools drop the sparsity data of constants: compile the original model with "
+    "litert-npu's apply_plugin."
 )
 
 _RESOLVERS = {  # names in stock LiteRT's `OpResolverType`
@@ -148,11 +149,15 @@ class GraphInterpreter:
                 del own  # the exception holds this frame
         if not isinstance(error, (RuntimeError, ValueError)):
             raise error
-        reason = stock_text(message)
         hint = self._custom_op_hint if "custom op" in message else ""
         if _SMALL_CONSTANT in message:
             what = f"{what}, because a constant has fewer bytes than its tensor"
             hint = _SPARSITY_IS_LOST
-        if len(reason) > _MOST_LETTERS:  # one sentence for each faulty tensor
+            first, end, _ = message.partition(
+                _END_OF_SENTENCE
+            )  # one sentence for each faulty tensor
+            message = first + end
+        reason = stock_text(message)
+        if len(reason) > _MOST_LETTERS:
             reason = f"{reason[:_MOST_LETTERS]}…"
         raise LiteRtError(status, f"{what}: {reason}", self._where, hint) from None

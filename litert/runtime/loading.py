@@ -44,8 +44,8 @@ _LOG = logging.getLogger(__name__)
 _COMPILE_IT = "Compile the model with apply_plugin."
 _GIVE_ASSET = "Give an asset for the op with --npu_custom_op_info=<op>,<file>; in Python, with custom_op_infos."
 _LEFT_ON_CPU = (
-    "apply_plugin left the op on the CPU, which has no kernel for it: the report of apply_plugin "
-    "says why, and --require_npu=<op> or --require_runnable makes this an error."
+    "apply_plugin left the op on the CPU, which has no kernel for the op. The report of apply_plugin "
+    "says why. With --require_npu=<op> or --require_runnable, apply_plugin fails instead."
 )
 
 
@@ -57,8 +57,7 @@ class _OpenedModel(NamedTuple):
       source: File of the model, or its bytes.
       manifest: manifest: Manifest of the file; None if another compiler made the file.
       is_checked: Whether the whole file was compared with its digest.
-      why_not_compiled: Sentences that say why compiling at load failed, without the last full stop; "" if it was
-        not tried.
+      why_not_compiled: Sentences with the reasons why compiling at load failed; "" if it was not tried.
     """
 
     model: Model
@@ -79,7 +78,7 @@ class _OpenedModel(NamedTuple):
     def why_on_cpu(self, unless_tried: str) -> str:
         """Returns the reason why a model is not compiled, or the given hint."""
         if self.why_not_compiled:
-            return f"No vendor compiled the model at load. {self.why_not_compiled}."
+            return f"No vendor compiled the model at load. {self.why_not_compiled}"
         return unless_tried
 
 

@@ -246,7 +246,7 @@ class NpuKernel:
                     f"output {port.index} has unknown dimensions, but no other output contains "
                     "its shape",
                     self._where,
-                    "Run the model with the input shapes in its file.",
+                    "Run the model with the input shapes that the model file contains.",
                 )
 
     def _change_shapes(self, input_types: list[RankedTensorType]) -> None:

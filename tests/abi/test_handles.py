@@ -39,9 +39,12 @@ def test_handles_are_never_null_and_never_given_twice() -> None:
     [
         (lambda handles: 0, "NULL"),
         (lambda handles: ffi.NULL, "NULL"),
-        (lambda handles: ffi.cast("LiteRtOp", 0xDEADBEEF), "0xdeadbeef is not a handle of a str"),
+        (
+            lambda handles: ffi.cast("LiteRtOp", 0xDEADBEEF),
+            "0xdeadbeef is not the handle of an existing str",
+        ),
         (lambda handles: handles.put(3), "the str handle refers to an object of type int"),
-        (lambda handles: Handles().put("of another table"), "is not a handle"),
+        (lambda handles: Handles().put("of another table"), "is not the handle of an existing "),
     ],
 )
 def test_a_wrong_handle_is_an_error(wrong: object, says: str) -> None:

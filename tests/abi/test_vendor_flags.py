@@ -80,7 +80,7 @@ def test_flags_become_payloads(
         ("intel_openvino_graph_backends", "tpu", "cpu, gpu, npu"),
         ("intel_openvino_graph_backends", "x:cpu", "graph is the index"),
         ("intel_openvino_configs_map", "A", "key=value"),
-        ("intel_openvino_configs_map", "A=\"'", "quotes, but not both"),
+        ("intel_openvino_configs_map", "A=\"'", "text with single or double quotes, not both"),
         ("intel_openvino_performance_mode", "a\nb", "one line"),
     ],
 )

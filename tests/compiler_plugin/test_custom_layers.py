@@ -134,7 +134,7 @@ def test_an_output_may_not_replace_a_layer(chain: Chain, layers: Path) -> None:
         ("layers_raises", "KeyError: 'layers' (vendor 'Fake', custom_layers, at"),
         (
             "layers_text",
-            "the plugin's layers are str, not a sequence (vendor 'Fake', custom_layers)",
+            "the plugin's layers have type str, not a sequence type (vendor 'Fake', custom_layers)",
         ),
         (
             "layers_foreign",

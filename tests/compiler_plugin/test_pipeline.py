@@ -341,10 +341,12 @@ def test_an_op_that_is_required_on_the_npu_may_not_stay(
         with pytest.raises(LiteRtError) as error:
             apply_plugin(source, tmp_path / "x", fake_options(fake_ops="A", require_npu=[required]))
         assert error.value.status is Status.UNSUPPORTED
-        assert "B (a custom op that Fake does not know)" in str(error.value)
+        what = "--require_npu requires the NPU for B, but the op stays on the CPU"
+        assert error.value.what == what
+        assert error.value.hint.startswith("Reason: a custom op that Fake does not know. ")
     with pytest.raises(LiteRtError, match="names op 'Typo', but the model has no such op"):
         apply_plugin(source, tmp_path / "x", fake_options(require_npu=["Typo"]))
-    with pytest.raises(LiteRtError, match=r"B \(a custom op that Fake does not know\)"):
+    with pytest.raises(LiteRtError, match=r"for B, .*Reason: a custom op that Fake does not know"):
         partition_model(source, tmp_path / "x", fake_options(fake_ops="A", require_npu=["all"]))
     assert not (tmp_path / "x").exists()
 
@@ -432,7 +434,7 @@ def test_the_output_is_no_companion_of_an_asset(
             "partition_index",
             "the plugin pushes an op with partition index -1, which is not a whole number of at least 0",
         ),
-        ("partition_list", "the plugin's ops are int, not a sequence"),
+        ("partition_list", "the plugin's ops have type int, not a sequence type"),
         ("partition_bare", "the plugin's ops contain Op, not Selection"),
         (
             "partition_refusal",
@@ -448,7 +450,7 @@ def test_the_output_is_no_companion_of_an_asset(
         ),
         ("compile_raises", "KeyError: 'missing' (vendor 'Fake', compile, at"),
         ("compile_none", "the plugin's compile returns NoneType, not a CompiledResult"),
-        ("compile_count", "the plugin returns 0 NPU calls for 1 partitions"),
+        ("compile_count", "the plugin returns 0 NPU calls for 1 partition"),
         (
             "compile_index",
             "NPU call 'f' has byte code index 1, but the only byte code module has index 0",
@@ -462,7 +464,7 @@ def test_the_output_is_no_companion_of_an_asset(
             "NPU call 'f' has the invalid shape_outputs [1]: output index 1 is out of range: the only output",
         ),
         ("companions_raises", "IndexError: list index out of range (vendor 'Fake', companions, at"),
-        ("companions_text", "the plugin's companions are str, not a sequence"),
+        ("companions_text", "the plugin's companions have type str, not a sequence type"),
         (
             "companions_outside",
             "'../secret' is not a plain relative path (vendor 'Fake', companions",

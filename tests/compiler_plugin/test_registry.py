@@ -87,7 +87,7 @@ def test_a_folder_without_plugins_is_warned_of(tmp_path: Path) -> None:
         assert load_plugin(vendor, libs).warnings == [f"{libs[0]}: {sentence}"]
     with pytest.raises(LiteRtError) as error:
         load_plugin("Nobody", libs)
-    assert f"cannot be used: {libs[0]}: {sentence}" in error.value.what
+    assert f"{libs[0]} cannot be used: {sentence}. " in error.value.hint
     assert load_plugin("Acme", libs[1:]).warnings == []
 
 

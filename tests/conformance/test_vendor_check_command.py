@@ -240,9 +240,9 @@ def test_a_dispatch_library_alone_is_checked_as_far_as_that_goes(
 @pytest.mark.parametrize(
     ("files", "rule", "says"),
     [
-        ([PLUGIN], "api", "needs a dispatch library for api.loads, "),
-        ([PLUGIN], "dispatch.ends", "needs a dispatch library"),
-        ([DISPATCH], "compile.ok", "needs a compiler plugin"),
+        ([PLUGIN], "api", "--rule=api selects rules of a dispatch library (api.loads, "),
+        ([PLUGIN], "dispatch.ends", "--rule=dispatch.ends selects rules of a dispatch library"),
+        ([DISPATCH], "compile.ok", "--rule=compile.ok selects rules of a compiler plugin"),
         (
             [PLUGIN, DISPATCH],
             "compile.subgraphs",

@@ -241,7 +241,10 @@ def test_an_event_of_a_vendor_may_raise_anything() -> None:
 @pytest.mark.parametrize(
     ("error", "says"),
     [
-        (OSError("bus"), "RUNTIME_FAILURE: OSError: bus (vendor 'Strict', invoke_async of 'f')."),
+        (
+            OSError("bus"),
+            "RUNTIME_FAILURE: the vendor's code raised OSError: bus (vendor 'Strict', invoke_async of 'f').",
+        ),
         (
             LiteRtError(Status.TIMEOUT_EXPIRED, "no answer", "tile 3", "Wait."),
             "TIMEOUT_EXPIRED: no answer (vendor 'Strict', invoke_async of 'f': tile 3). Wait.",

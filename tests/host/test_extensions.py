@@ -114,7 +114,7 @@ def test_a_broken_file_is_named_with_what_is_wrong(tmp_path: Path, text: str, sa
 
 def test_a_file_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.py")
-    with pytest.raises(LiteRtError, match="not a regular file") as error:
+    with pytest.raises(LiteRtError, match="the path is not a regular file") as error:
         extensions.load_file(str(tmp_path / "pipe.py"), "X")
     assert error.value.status is Status.INVALID_ARGUMENT
 

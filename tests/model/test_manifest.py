@@ -136,10 +136,10 @@ def test_each_change_is_named() -> None:
         [Asset("MyOp", "", Blob(b"kernfl")), Asset("Other", "", KERNEL)],
         [Blob(b"modules"), MODULE],
     )
-    assert problems[0].startswith("asset 'MyOp' has changed: sha256 ")
+    assert problems[0].startswith("asset 'MyOp' has changed: its SHA-256 digest is ")
     assert problems[1:] == [
         "asset 'Other' is in the file, but not in the manifest",
-        "byte code module 0 has changed: 7 bytes, not 6",
+        "byte code module 0 has changed: it has 7 bytes, not 6",
         "byte code module 1 is in the file, but not in the manifest",
     ]
     assert find_mismatches(MANIFEST, [], []) == [

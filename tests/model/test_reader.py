@@ -438,7 +438,10 @@ def test_metadata_may_lie_behind_the_flatbuffer() -> None:
             metadata([(1, "I", 3)], one_buffer()),
             "buffer 3 is used, but the only buffer has index 0",
         ),
-        (metadata([], one_buffer((1, "Q", 4), (2, "Q", 1 << 40))), "data at 4 to"),
+        (
+            metadata([], one_buffer((1, "Q", 4), (2, "Q", 1 << 40))),
+            "the model refers to bytes 4 to",
+        ),
         (metadata([], one_buffer())[:8], "outside the file"),
         (b"\xff\xff\xff\x7fTFL3", "outside the file"),
     ],

@@ -242,7 +242,7 @@ def test_byte_code_outside_the_file_is_refused() -> None:
     model = compiled_model("a")
     call = (model.subgraphs[0].ops[0], "call")
     data = to_bytes(model, appended=[Appended(Blob(b"module" * 100), [call])])
-    with pytest.raises(LiteRtError, match=r"data at .* exceed the file, which has"):
+    with pytest.raises(LiteRtError, match=r"the model refers to bytes .*, but the file has only"):
         read_model(data[:-300])
 
 

@@ -134,11 +134,11 @@ def zero_byte() -> Model:
         ),
         (
             branching("IF", IF, lambda called: called.inputs.reverse()),
-            "IF calls subgraph 1, whose 'x' is float32, but the caller's 'flag' is bool",
+            "IF calls subgraph 1, whose tensor 'x' is float32, but the caller's tensor 'flag' is bool",
         ),
         (
             branching("IF", IF, lambda called: None, "int32"),
-            "IF calls subgraph 1, whose 'y' is float32, but the caller's 'z' is int32",
+            "IF calls subgraph 1, whose tensor 'y' is float32, but the caller's tensor 'z' is int32",
         ),
         (
             branching("WHILE", {**WHILE, "cond_subgraph_index": 1}, lambda called: None),

@@ -204,7 +204,7 @@ def test_an_op_that_nothing_runs_is_the_report_s_last_line(
 ) -> None:
     output = tmp_path / "out.bin"
     assert apply(*FAKE, "--fake_ops=A", source, output) == 0
-    said = "neither the NPU nor stock LiteRT's CPU runs B"
+    said = "neither the NPU nor stock LiteRT's CPU kernels can run B"
     assert capsys.readouterr().out.splitlines()[-1].startswith(f"Warning: {said}.")
     output.unlink()
     for cmd in ("apply", "partition"):
@@ -281,9 +281,9 @@ def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
         (
             ["/dev/null", "OUT"],
             Status.INVALID_ARGUMENT,
-            "not a regular file (/dev/null). Write the input",
+            "the path is not a regular file (/dev/null). Write the input",
         ),
-        (["FOLDER", "OUT"], Status.INVALID_ARGUMENT, "a folder, not a file"),
+        (["FOLDER", "OUT"], Status.INVALID_ARGUMENT, "the path is a folder, not a file"),
         (["JUNK", "OUT"], Status.INVALID_FLATBUFFER, "not a TFLite model"),
         (["CUT", "OUT"], Status.INVALID_FLATBUFFER, "cut.tflite"),
         (["IN", "IN"], Status.INVALID_ARGUMENT, "the output file is also an input file"),
@@ -305,7 +305,11 @@ def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
         (["--nocheck_kernels=1", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "--nocheck_kernels=1"),
         (["--soc_manufacturer=Nobody", "IN", "OUT"], Status.NOT_FOUND, "no usable compiler plugin"),
         (["--libs=missing", "IN", "OUT"], Status.NOT_FOUND, "no such folder"),
-        (["--require_npu=B", "--fake_ops=A", "IN", "OUT"], Status.UNSUPPORTED, "B (a custom op"),
+        (
+            ["--require_npu=B", "--fake_ops=A", "IN", "OUT"],
+            Status.UNSUPPORTED,
+            "Reason: a custom op",
+        ),
         (["--fake_mode=compile_raises", "IN", "OUT"], Status.COMPILATION, "vendor 'Fake', compile"),
     ],
 )

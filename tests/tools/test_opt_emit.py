@@ -251,7 +251,7 @@ def test_one_of_several_functions_is_chosen(
     text = SOFTSIGN.replace("@main", "@first") + main.replace("@main", "@second")
     assert emit(litert_npu, text) != 0
     message = capsys.readouterr().err
-    assert "2 functions with bodies (net.mlir)" in message and "first, second" in message
+    assert "the IR has 2 functions with bodies (net.mlir)" in message and "first, second" in message
     assert "--function" in message
     assert emit(litert_npu, text, "--function=second") == 0
     np.testing.assert_allclose(ran(X), softsign(X), rtol=1e-6)

@@ -224,7 +224,7 @@ def test_a_wrong_argument_count_is_refused_with_both_counts(
     )
     with pytest.raises(LiteRtError) as error:
         compiled(tmp_path / "l.json")
-    assert error.value.what == "number of arguments of kernel 'kernel_a': 2 declared, 1 bound"
+    assert error.value.what == "kernel 'kernel_a' has 2 arguments, but must have 1"
     assert error.value.where == "l.json, op 'Mine'"
 
 

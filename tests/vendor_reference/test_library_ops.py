@@ -189,7 +189,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
     ),
     "shapes that do not fit": (
         lambda b: b.op("ADD", [tensor(b), tensor(b, shape=(3,))], [output(b)]),
-        "the result tensor<2x3x4xf32> does not fit the operands tensor<2x3x4xf32> and tensor<3xf32>",
+        "the result tensor<2x3x4xf32> does not fit the operands tensor<2x3x4xf32>, tensor<3xf32>",
     ),
     "an activation of another kind": (
         lambda b: b.op("MUL", [tensor(b)] * 2, [output(b)], fused_activation_function="TANH"),

@@ -150,7 +150,8 @@ def _check_rules(
         if not libraries.origins.keys() & kinds:
             title = KINDS[kinds[0]].title
             raise usage_error(
-                f"--rule={name} needs a {title} for {', '.join(rules)}, but the command line gives none",
+                f"--rule={name} selects rules of a {title} ({', '.join(rules)}), but the command line "
+                f"gives no {title}",
                 f"Give the {title}'s file too, or omit the flag.",
             )
 

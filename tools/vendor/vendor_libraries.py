@@ -110,11 +110,12 @@ def find_installed(vendor: str) -> VendorLibraries:
     if not found:
         from litert.host.stock_vendors import stock_vendor_folders
 
-        wheel = [f"{name} of stock LiteRT's wheel" for name in stock_vendor_folders("compiler")]
+        wheel = ", ".join(stock_vendor_folders("compiler"))
+        wheel = f"; the wheel of stock LiteRT also contains plugins for {wheel}" if wheel else ""
         there = sorted({name for named in points.values() for name in named})
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"no installed vendor has the name '{vendor}', only {', '.join([*there, *wheel])}",
+            f"no installed vendor has the name '{vendor}', only {', '.join(there)}{wheel}",
             hint=did_you_mean(
                 vendor,
                 [*there, *stock_vendor_folders("compiler")],

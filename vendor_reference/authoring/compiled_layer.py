@@ -124,8 +124,8 @@ def compile_layer(subject: Subject, options: LayerOptions) -> Iterator[CompiledL
         write_model(subject.model, model_path)
         report = apply_plugin(model_path, output_path, _apply_options(subject, options))
         if report.cpu_ops or len(report.calls) != 1:
-            reasons = "; ".join(dict.fromkeys(f"{op.name}: {op.reason}" for op in report.cpu_ops))
-            what = f"the NPU does not accept the op: {reasons}"
+            reasons = dict.fromkeys(f"op '{op.name}': {op.reason}" for op in report.cpu_ops)
+            what = f"the NPU does not accept {'; '.join(reasons) or 'the op'}"
             raise LiteRtError(Status.UNSUPPORTED, what, options.path)
         with read_model(output_path) as compiled:
             calls = [op for op in compiled.ops() if is_dispatch_op(op)]

@@ -231,7 +231,9 @@ def _find_entry(module: ModuleOp, wanted: str, name: str, or_only: bool) -> Func
     if len(found) == 1 and (or_only or not wanted):
         return next(iter(found.values()))
     what = (
-        f"no function '{wanted}' with a body" if wanted else f"{len(found)} functions with bodies"
+        f"the IR has no function '{wanted}' with a body"
+        if wanted
+        else f"the IR has {len(found)} functions with bodies"
     )
     names = ", ".join(found)
     hint = (

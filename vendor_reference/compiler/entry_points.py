@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.built_kernels import BuiltProgram
@@ -82,14 +83,14 @@ def entries_by_build(
         if len(kernel.arguments) != len(task.arguments):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"number of arguments of kernel '{entry}': {len(kernel.arguments)} declared, "
-                f"{len(task.arguments)} bound",
+                f"kernel '{entry}' has {count_text(len(kernel.arguments), 'argument')}, but must have "
+                f"{len(task.arguments)}",
                 _where(layer),
                 "Describe each kernel argument in the layer's description."
                 if layer.kernel.arguments
                 else (
-                    "The arguments are bound to the op's inputs, then to its outputs; a description (.json) "
-                    "can bind other values."
+                    "The arguments are the op's inputs, then the op's outputs; a description (.json) can "
+                    "bind the arguments to other values."
                 ),
             )
         notes.extend(check_bindings(entry, kernel, task, bound, _where(layer)))

@@ -68,12 +68,12 @@ def read_layer(op_name: str, path: str, data: memoryview, asset_root: str = "") 
     reader = find_reader(path)
     if reader is None:
         suffix = os.path.splitext(path)[1].lower()
-        kind = f"'{suffix}'" if suffix else "no suffix"
+        kind = f"a file with the suffix '{suffix}'" if suffix else "a file without a suffix"
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            f"the reference vendor cannot read an asset with {kind}",
+            f"the reference vendor cannot read {kind} as an asset",
             f"{path}, op '{op_name}'",
-            f"It reads {', '.join(sorted(_readers()))}.",
+            f"Give a file with one of the suffixes {', '.join(sorted(_readers()))}.",
         )
     return reader.read(op_name, AssetFiles(path, asset_root), data)
 

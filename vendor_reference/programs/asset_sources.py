@@ -70,7 +70,7 @@ class AssetSources:
         if not left_out:
             return None
         if code is None:
-            raise _no_code(layer, program, f" for the device '{' '.join(device)}'", asset)
+            raise _no_code(layer, program, f"the device '{' '.join(device)}'", asset)
         raise LiteRtError(
             Status.UNSUPPORTED,
             "the layer has no source code, and its machine code is not allowed to run here",
@@ -91,7 +91,7 @@ class AssetSources:
             return None
         for code in layer.find_codes(program):
             return code.kernels
-        raise _no_code(layer, program, "", asset)
+        raise _no_code(layer, program, "these shapes and options", asset)
 
     def _read(self, source: Source) -> memoryview:
         where = f"source {source.file_name}"
@@ -141,13 +141,13 @@ def _left_out(layer: BinaryLayer, program: Program) -> list[str]:
     return [file.path for file in files if file is not None and file.data is None]
 
 
-def _no_code(layer: BinaryLayer, program: Program, for_device: str, asset: str) -> LiteRtError:
+def _no_code(layer: BinaryLayer, program: Program, wanted: str, asset: str) -> LiteRtError:
     devices = ", ".join(f"'{' '.join(code.device)}'" for code in layer.find_codes(program))
     others = f"the device {devices}" if devices else "other shapes and options"
     return LiteRtError(
         Status.NOT_FOUND,
-        f"the asset has no machine code{for_device}, and does not contain the source code",
+        f"the asset contains neither the source code nor machine code for {wanted}",
         f"asset '{asset}', {', '.join(_left_out(layer, program))}",
-        f"The asset has machine code only for {others}. Create the asset again with litert-npu layer build; "
+        f"The asset contains machine code only for {others}. Create the asset again with litert-npu layer build; "
         "for dynamic shapes, add --shape_bounds.",
     )

@@ -77,8 +77,8 @@ class NickelDispatch(Dispatch[NickelDevice, NickelCall]):
         if (num_inputs, num_outputs) != (function.num_inputs, 1):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the function needs {function.num_inputs} input(s) and 1 output, but the call has "
-                f"{num_inputs} input(s) and {num_outputs} output(s)",
+                f"the number of inputs is {num_inputs} and the number of outputs is {num_outputs}, "
+                f"but the function needs {function.num_inputs} and 1",
             )
         gain = _read_gain(device_context) if function.op == "Gain" else None
         inputs, outputs = [None] * num_inputs, [None] * num_outputs

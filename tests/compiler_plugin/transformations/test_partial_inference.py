@@ -240,8 +240,8 @@ def test_a_custom_op_whose_input_has_changed_needs_a_definition() -> None:
     node(graph, "mine").in_port(0).connect(graph.parameters[1].out_port(0))
     with pytest.raises(
         LiteRtError,
-        match=r"Mine 'mine' cannot be inferred: its input 0 is FLOAT32 \[1, 9\], "
-        r"but the shapes in the file are only for FLOAT32 \[1, 8\]",
+        match=r"Mine 'mine' cannot be inferred: input 0 of the op is FLOAT32 \[1, 9\], "
+        r"but the model file contains the output shapes only for FLOAT32 \[1, 8\]",
     ):
         graph.infer()
 
@@ -499,7 +499,7 @@ def test_control_flow_keeps_the_shapes_of_the_file_while_its_inputs_are_the_same
     assert node(graph, "y").out_port(0).data.get_shape() == (2, 3)
     chosen.in_port(1).connect(graph.parameters[2].out_port(0))
     with pytest.raises(
-        LiteRtError, match=r"IF 'chosen' cannot be inferred: its input 1 is FLOAT32 \[2, 5\]"
+        LiteRtError, match=r"IF 'chosen' cannot be inferred: input 1 of the op is FLOAT32 \[2, 5\]"
     ):
         graph.infer()
 

@@ -150,7 +150,7 @@ AT_CALL = {
     "nonsense-null": (Status.INVALID_ARGUMENT, "the TensorBufferRequirements handle is NULL"),
     "nonsense-garbage": (
         Status.INVALID_ARGUMENT,
-        "0x1230 is not a handle of a TensorBufferRequirements",
+        "0x1230 is not the handle of an existing TensorBufferRequirements",
     ),
     "nonsense-types": (Status.RUNTIME_FAILURE, "supported_types is"),
     "nonsense-number": (Status.INVALID_ARGUMENT, "function failed"),

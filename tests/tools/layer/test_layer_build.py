@@ -112,7 +112,7 @@ def test_an_op_that_a_layer_without_source_was_not_built_for_says_so(
     assert litert_npu("layer", "build", *arguments) == 0
     with pytest.raises(
         LiteRtError,
-        match="the asset has no machine code, and does not contain the source code",
+        match="the asset contains neither the source code nor machine code for these shapes and options",
     ):
         _apply(described, "s.bin")
 
@@ -237,7 +237,9 @@ def test_code_for_another_processor_is_not_loaded(described: Path, litert_npu: L
         replace(code, device=[*code.device[:-1], "GenuineIntel 6 1 1 0"]) for code in layer.codes
     ]
     (described / "s.bin").write_bytes(pack_binary_layer(replace(layer, codes=codes)))
-    with pytest.raises(LiteRtError, match=r"no machine code for the device '"):
+    with pytest.raises(
+        LiteRtError, match=r"neither the source code nor machine code for the device '"
+    ):
         _result(_apply(described, "s.bin"), allow_native=True)
 
 

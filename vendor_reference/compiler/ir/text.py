@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import CallOp
 from xdsl.ir import Attribute, Operation
 from xdsl.printer import Printer
-from xdsl.utils.exceptions import ParseError
+from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input, Span
 
 from litert.core.errors import LiteRtError, describe
@@ -230,7 +230,8 @@ def read_ir(text: str | bytes, name: str, context: Context) -> Ir:
     except (LiteRtError, MemoryError):
         raise
     except Exception as error:  # xDSL's own error about text that it does not expect
-        raise _error(describe(error), parser.place(), parser.line()) from error
+        what = str(error) if isinstance(error, VerifyException) else describe(error)
+        raise _error(what, parser.place(), parser.line()) from error
     forget_numbers(module)
     aliases = {
         alias[1:]: value for alias, value in parser.attribute_aliases.items() if alias[0] == "#"

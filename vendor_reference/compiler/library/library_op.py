@@ -157,7 +157,7 @@ class PlacedOp:
     def shape_mismatch(self) -> str:
         """Returns the message that the shape of the result does not fit the operands."""
         inputs, results = (
-            " and ".join(str(RankedTensorType.of(v.element_type, v.shape)) for v in views)
+            ", ".join(str(RankedTensorType.of(v.element_type, v.shape)) for v in views)
             for views in (self.inputs, self.results)
         )
         return f"the result {results} does not fit the operands {inputs}"
