@@ -126,7 +126,7 @@ def _read_formulas(texts: Sequence[str]) -> dict[str, Formula]:
         op, comma, formula = text.partition(",")
         hint = "Write --flops=op,2*B*F*Y*X, once for each op."
         if not op or not comma:
-            raise usage_error(f"--flops={text} names no {'formula' if op else 'op'}", hint)
+            raise usage_error(f"--flops={text} has no {'formula' if op else 'op'}", hint)
         if op in formulas:
             raise usage_error(f"--flops={text} gives op '{op}' a second formula", hint)
         formulas[op] = Formula(formula)

@@ -38,7 +38,7 @@ def read_op_function(text: str, flag: str) -> tuple[str, str]:
     op, _, function = text.partition(",")
     if not op or not function:
         raise usage_error(
-            f"--{flag}={text} names no {'function' if op else 'op'}",
+            f"--{flag}={text} has no {'function' if op else 'op'}",
             f"Write --{flag}=op,file.py:function.",
         )
     return op, function

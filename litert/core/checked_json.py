@@ -68,10 +68,12 @@ class JsonNode:
             value: object = json.loads(text, object_pairs_hook=_without_duplicates)
         except json.JSONDecodeError as error:
             place = f"line {error.lineno}, column {error.colno}"
-            what = f"not JSON: {error.msg.lower().removesuffix(' at').removesuffix(' starting')}"
+            what = f"the text is not JSON: {error.msg.lower().removesuffix(' at').removesuffix(' starting')}"
             raise LiteRtError(status, what, f"{where}, {place}" if where else place) from error
         except UnicodeDecodeError as error:
-            raise LiteRtError(status, f"not UTF-8 at byte {error.start}", where) from error
+            raise LiteRtError(
+                status, f"the text is not UTF-8 at byte {error.start}", where
+            ) from error
         except RecursionError as error:
             raise LiteRtError(status, "the JSON is nested too deeply", where) from error
         except ValueError as error:

@@ -246,8 +246,8 @@ def test_without_a_reference_the_ops_beside_a_custom_op_are_compared(
 @pytest.mark.parametrize(
     ("reference", "error"),
     [
-        ("Triple", "--reference=Triple names no function.* Write --reference=op,file.py:function"),
-        (",a.py:triple", "--reference=,a.py:triple names no op"),
+        ("Triple", "--reference=Triple has no function.* Write --reference=op,file.py:function"),
+        (",a.py:triple", "--reference=,a.py:triple has no op"),
         ("Triple,{}/nowhere.py:triple", "no such file"),
         ("Triple,{}/reference.py:wide", r"returns shape \[10\], but the model has \[2, 5\]"),
     ],

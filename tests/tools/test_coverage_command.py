@@ -98,7 +98,7 @@ def test_another_model_of_that_name_cannot_be_compared(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "not JSON"),
+        ("{", "the text is not JSON"),
         ("[]", "not an object"),
         ('{"models": []}', "field 'soc_manufacturer' is missing"),
         (
@@ -171,8 +171,8 @@ def test_formulas_and_shapes_are_read(folder: Path, litert_npu: LitertNpu, capsy
     found = json.loads(report(litert_npu, capsys, *arguments))
     assert found["models"][0]["ops"][2]["operations"] == 24
     for problem, flags in (
-        ("--flops=My names no formula", ["--flops=My"]),
-        ("--flops=,2*F names no op", ["--flops=,2*F"]),
+        ("--flops=My has no formula", ["--flops=My"]),
+        ("--flops=,2*F has no op", ["--flops=,2*F"]),
         ("--flops=My,2*F gives op 'My' a second formula", ["--flops=My,F", "--flops=My,2*F"]),
         ("2*Q", ["--flops=My,2*Q"]),
         ("--shape contains 'x'", ["--shape=x"]),

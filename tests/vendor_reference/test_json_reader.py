@@ -340,7 +340,7 @@ _values = st.one_of(
         ('{"version": 1,\n "sources": [}', "line 2, column 14"),
         ('{"version": 1, "version": 1}', "field 'version' occurs twice"),
         ("[]", "$: [] is not an object"),
-        ("", "not JSON"),
+        ("", "the text is not JSON"),
         ("[" * 100_000, "the JSON is nested too deeply"),
         ('{"version": NaN}', "$.version: NaN is not a whole number"),
         ('{"version": 1, "sources": ["k.cl"], "defines": [{"name": "N", "value": NaN}]}', "finite"),

@@ -185,8 +185,8 @@ def test_reader_and_schema_refuse_the_same(value: object, says: str, tmp_path: P
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "not JSON"),
-        ("", "not JSON"),
+        ("{", "the text is not JSON"),
+        ("", "the text is not JSON"),
         ('{"version": 1, "version": 1}', "'version' occurs twice"),
         (json.dumps({"version": 1, "ops": [{"op": "A"}, {"op": "A"}]}), "'A' is declared twice"),
         (json.dumps({"version": 1, "ops": [{"op": "CONV_2D"}]}), "'CONV_2D' is a builtin operator"),

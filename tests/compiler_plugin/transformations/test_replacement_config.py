@@ -136,7 +136,8 @@ def test_reader_and_schema_refuse_the_same(
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        (b"", "not JSON"), (b"[{]", "not JSON"), (b"\xff\xfe[]", "not UTF-8"), (b"{}", "not an array"),
+        (b"", "the text is not JSON"), (b"[{]", "the text is not JSON"),
+        (b"\xff\xfe[]", "the text is not UTF-8"), (b"{}", "not an array"),
         (b"[3]", "$[0]: 3 is not an object"), (b"[" * 100_000, "nested too deeply"),
         (b'[{"id": "a", "id": "b"}]', "occurs twice"), (b"null", "not an array"),
     ],
