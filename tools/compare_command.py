@@ -102,7 +102,7 @@ def compare(path: str, options: CompareCommandOptions) -> CompareReport:
             "flags for compiling cannot be combined with --reference, since the file is not compiled",
             path,
             "To compare the file with the reference, leave out the flags for compiling. To compile the file "
-            "and compare it with itself, leave out --reference.",
+            "and compare the compiled model with the file, leave out --reference.",
         )
     source = SourceGraph(other or path, options.load.signature)
     samples = read_samples(source, replace(options.samples, golden=golden))
