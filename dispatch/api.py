@@ -325,7 +325,8 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         """
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"vendor '{self.vendor_id}' cannot pass an NPU call's intermediate tensors to the host",
+            "the vendor cannot pass an NPU call's intermediate tensors to the host",
+            f"vendor '{self.vendor_id}'",
         )
 
     def watch_tasks(
@@ -359,19 +360,26 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         """
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"vendor '{self.vendor_id}' cannot return the source code of its kernels",
-            hint="Load the model without dump_kernels.",
+            "the vendor cannot return the source code of its kernels",
+            f"vendor '{self.vendor_id}'",
+            "Load the model without dump_kernels.",
         )
 
     def start_metrics_collection(
         self, invocation_context: InvocationContext, detail_level: int
     ) -> None:
         """Starts collecting metrics of runs; a higher detail level gives more metrics, and may slow down runs."""
-        raise LiteRtError(Status.UNSUPPORTED, f"vendor '{self.vendor_id}' does not support metrics")
+        raise _no_metrics(self.vendor_id)
 
     def stop_metrics_collection(self, invocation_context: InvocationContext) -> Sequence[Metric]:
         """Stops collecting metrics, and returns the metrics collected since `start_metrics_collection`."""
-        raise LiteRtError(Status.UNSUPPORTED, f"vendor '{self.vendor_id}' does not support metrics")
+        raise _no_metrics(self.vendor_id)
+
+
+def _no_metrics(vendor_id: str) -> LiteRtError:
+    return LiteRtError(
+        Status.UNSUPPORTED, "the vendor does not support metrics", f"vendor '{vendor_id}'"
+    )
 
 
 def is_filled(dispatch: Dispatch[Any, Any], function: str) -> bool:

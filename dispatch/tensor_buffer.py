@@ -165,7 +165,7 @@ class TensorBuffer:
         if not self.address:
             what = (
                 f"the buffer of {self.tensor_type} with {self.size} "
-                "bytes has no memory, because no run has written it"
+                "bytes has no memory yet, because no run has written the buffer"
             )
             raise LiteRtError(Status.RUNTIME_FAILURE, what)
         return np.asarray(self)

@@ -11,6 +11,7 @@ from typing import Any
 from dispatch.api import Dispatch
 from dispatch.event import Event
 from dispatch.table_check import check_table
+from litert.core.counts import count_text
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -86,7 +87,7 @@ class Vendor:
         ):
             raise self.nonsense(
                 f"invoke_async{detail}",
-                f"the function returned {events!r:.80}, not {num_outputs} events",
+                f"the function returned {events!r:.80}, not a list of {count_text(num_outputs, 'event')}",
                 "Return a list with one Event for each output.",
             )
         return events

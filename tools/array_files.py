@@ -261,7 +261,8 @@ def _dtype(spec: TensorSpec) -> np.dtype[Any]:
 
 def _given_twice(path: str, found: Mapping[str, InputArray]) -> LiteRtError:
     given = ", ".join(
-        f"input '{name}' already has a value from {array.origin}" for name, array in found.items()
+        f"input '{name}' already has a value from {'this file' if array.origin == path else array.origin}"
+        for name, array in found.items()
     )
     what = given or "the model has no inputs"
     return LiteRtError(Status.INVALID_ARGUMENT, what, path, "Give only one file for each input.")

@@ -79,7 +79,9 @@ _FLAGS = (
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     paths, unknown = split_arguments(arguments)
     if not paths:
-        raise usage_error("no model", "Give TFLite models, or folders with TFLite models.")
+        raise usage_error(
+            "the command line has no model", "Give TFLite models, or folders with TFLite models."
+        )
     hosting = start_hosting(flags)
     options = read_apply_options(flags, unknown, hosting)
     # Here, since --help must not wait for them.

@@ -165,7 +165,9 @@ def write_file(path: str, write: Callable[[BinaryIO], object], sources: Iterable
                 write(file)
         except OSError as error:
             if error.errno is None:  # raised by NumPy if the disk is full
-                raise OSError(errno.ENOSPC, f"no space left, it seems: {error}") from error
+                raise OSError(
+                    errno.ENOSPC, f"the disk is probably full (elements: {error})"
+                ) from error
             raise
 
 

@@ -92,7 +92,9 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         print_text("\n".join(f"{name:{width}}  {what}" for name, what in passes), sys.stdout)
         return 0
     if not arguments:
-        raise usage_error("no file", "Give a file with IR text, or - for standard input.")
+        raise usage_error(
+            "the command line has no file", "Give a file with IR text, or - for standard input."
+        )
     (path,) = arguments
     if flags.o == _STANDARD:
         open_stream(flags.o)

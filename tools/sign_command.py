@@ -27,7 +27,7 @@ def read_paths(flags: FlagValues, arguments: Sequence[str]) -> tuple[str, str, s
     """Returns the paths of the file, the key and the signature from a command line."""
     (path,) = arguments
     if not flags.key:
-        raise usage_error("no key", "Give the key's file with --key.")
+        raise usage_error("the command line has no key", "Give the key's file with --key.")
     return path, flags.key, flags.signature or f"{path}.sig"
 
 

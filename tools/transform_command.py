@@ -53,7 +53,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         print_text(list_transformations(options, flags.report), sys.stdout)
         return 0
     if not arguments:
-        raise usage_error("no model", "Give the model as the first argument.")
+        raise usage_error("the command line has no model", "Give the model as the first argument.")
     model, second = [*arguments, ""][:2]
     output = same("o", flags.o, "the second argument", second)
     if not output:

@@ -82,7 +82,7 @@ def flexbuffer_options(node: Node) -> Mapping[str, Any]:
         return {}
     raise LiteRtError(
         Status.INVALID_FLATBUFFER,
-        f"the {len(node.custom_options)} bytes of options are not a FlexBuffer map",
+        f"the options of {node} are {len(node.custom_options)} bytes that are not a FlexBuffer map",
         hint="If the options are a C struct, read them with raw_options and the fields of the struct.",
     )
 
@@ -194,7 +194,7 @@ def _run_extractor(extractor: Extractor, node: Node) -> bool:
             raise LiteRtError(
                 Status.INVALID_TRANSFORMATION,
                 f"extract returns {found!r:.100}",
-                hint="Return True if the attributes are set; return False to use the default.",
+                hint="Return True if extract has set all attributes; otherwise return False.",
             )
     return found
 
@@ -237,9 +237,9 @@ def write_attributes(node: Node) -> None:
     if op_type is None:
         raise LiteRtError(
             Status.INVALID_IR_TYPE,
-            f"{node} has type None, and no transformation has replaced the node",
+            "the op has type None, and no transformation has replaced the op",
             describe_node(node),
-            "Replace the node in a transformation, or give the node a type.",
+            "Replace the op in a transformation, or give the op a type.",
         )
     if is_builtin(op_type):
         _become_builtin(node, op_type)

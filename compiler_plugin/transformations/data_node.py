@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from compiler_plugin.transformations.op_request import refused
+from litert.core.counts import index_range
 from litert.core.errors import LiteRtError
 
 if TYPE_CHECKING:
@@ -117,8 +118,7 @@ class DataNode:
 
     def _pick(self, nodes: dict[int, Any], index: int, what: str) -> Any:
         if index not in nodes:
-            count = len(nodes) or "none"
-            raise refused(f"{self} has no {what}({index!r:.100})", f"It has {count} of them.")
+            raise refused(f"{self} has no {what}({index!r:.100}); {index_range(what, len(nodes))}")
         return nodes[index]
 
 

@@ -180,7 +180,7 @@ def read_edge_pattern(given: object) -> EdgePattern:
       LiteRtError: INVALID_TRANSFORMATION, if the value is not a pattern.
     """
     if not isinstance(given, Mapping) or not {"nodes", "edges"} <= given.keys():
-        raise _bad(f"pattern() returns {given!r:.100}", "Return dict(nodes=[...], edges=[...]).")
+        raise _bad(f"the function returns {given!r:.100}", "Return dict(nodes=[...], edges=[...]).")
     nodes: dict[str, Mapping[str, Any]] = {}
     for entry in given["nodes"]:
         name, attributes = (*entry, {})[:2] if isinstance(entry, tuple | list) else (entry, None)
@@ -233,7 +233,7 @@ def _read_edge(entry: Any, nodes: Mapping[str, object]) -> Edge:
         ports = {"in": ports}
     if unknown := ports.keys() - {"in", "out"}:
         raise _bad(
-            f"edge {entry!r:.100} has the unknown attribute {unknown}",
+            f"edge {entry!r:.100} has the unknown attribute {', '.join(map(repr, unknown))}",
             "Edges have the attributes 'in' and 'out'.",
         )
     return Edge(source, reader, ports.get("in"), ports.get("out"))

@@ -22,7 +22,13 @@ from compiler_plugin.transformations.op_request import refused
 from compiler_plugin.transformations.transformation import Transformation, find_rules
 from litert.core.errors import LiteRtError, describe, file_error
 from litert.core.status import Status
-from litert.host.extensions import check_unique, find_place, load_module, open_package
+from litert.host.extensions import (
+    check_unique,
+    file_and_line,
+    find_place,
+    load_module,
+    open_package,
+)
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -231,8 +237,8 @@ def _check_helper(cls: type, origin: ExtensionOrigin) -> None:
             Status.DYNAMIC_LOADING,
             f"class {cls.__name__} has {method}, but is not derived from a class of extensions",
             origin.path,
-            "Derive it from the class of compiler_plugin.transformations that has this method, or "
-            "begin the name of a helper class with an underscore.",
+            "Derive the class from the class of compiler_plugin.transformations that has this method. If this "
+            "is only a helper class, begin its name with an underscore.",
         )
 
 
@@ -241,7 +247,7 @@ def _check_place(cls: type, origin: ExtensionOrigin) -> None:
     what = hint = ""
     if inspect.isabstract(cls):
         what = f"class {cls.__name__} lacks {', '.join(sorted(getattr(cls, '__abstractmethods__', ())))}"
-        hint = "Define what is missing, or begin the name of a base class with an underscore."
+        hint = "Define what is missing. If this is only a base class, begin its name with an underscore."
     elif issubclass(cls, Transformation) and origin.phase is None:
         what = f"class {cls.__name__} is a transformation, but its file is not in the folder of a phase"
         hint = "Move the file to front, middle or back."
@@ -273,7 +279,7 @@ def _create_transformation(cls: type[Transformation], origin: ExtensionOrigin) -
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
             f"cannot create an object of class {cls.__name__}: {describe(error)}",
-            f"{origin.path}, at {place}" if place else origin.path,
+            file_and_line(origin.path, place),
             "Fix the class, or remove the class from the folder.",
         ) from error
     return transformation

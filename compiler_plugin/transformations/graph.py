@@ -269,7 +269,9 @@ class Graph(InferredGraph):
         node = self.as_node(node)
         self._check_own(node)
         if not (node.is_op or node.is_const):
-            raise refused(f"{node} is an input or result of the model, which cannot be removed")
+            raise refused(
+                f"{node} cannot be removed, because the model's inputs and results must stay"
+            )
         for port in node.out_ports().values():
             readers = port.get_destinations()
             if readers:

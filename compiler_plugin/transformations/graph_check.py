@@ -140,9 +140,12 @@ def _check_data(graph: Graph, tensor: Tensor) -> None:
 
 
 def _problem(what: str, graph: Graph, hint: str = "") -> LiteRtError:
-    return LiteRtError(
-        Status.INVALID_GRAPH_INVARIANT, what, f"subgraph '{graph.subgraph.name}'", hint
-    )
+    return LiteRtError(Status.INVALID_GRAPH_INVARIANT, what, describe_subgraph(graph), hint)
+
+
+def describe_subgraph(graph: Graph) -> str:
+    """Returns the name of a graph's subgraph for the field `where` of errors."""
+    return f"subgraph '{graph.subgraph.name}'"
 
 
 def _foreign(tensor: Tensor, who: str, graph: Graph) -> LiteRtError:

@@ -20,6 +20,7 @@ from compiler_plugin.transformations.op import Op, Record, is_builtin
 from compiler_plugin.transformations.op_request import refused
 from litert.core.checked_json import JsonNode
 from litert.core.codec import TEXT, Codec, Renamed, array, named, record
+from litert.core.counts import count_text
 from litert.core.element_type import ElementType
 from litert.core.output_shape import OutputShape, output_sizes, read_output_shape
 from litert.core.sizes import Dimension, Size
@@ -155,7 +156,9 @@ _OP = record(
 
 def _check_count(what: str, count: int, outputs: int) -> None:
     if count > outputs:
-        raise refused(f"the declaration has {count} {what}, but the op has {outputs} outputs")
+        raise refused(
+            f"the declaration has {count} {what}, but the op has {count_text(outputs, 'output')}"
+        )
 
 
 def _sizes(node: Node, index: int) -> Sequence[Size] | None:

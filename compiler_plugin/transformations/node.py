@@ -190,7 +190,8 @@ class Node(NodeAttributes):
         op = self._check_op()
         if isinstance(version, bool) or not isinstance(version, int) or version < 1:
             raise refused(
-                f"version {version!r:.100} of {self}", "Give a whole number, 1 or greater."
+                f"{version!r:.100} cannot be the version of {self}",
+                "Give a whole number, 1 or greater.",
             )
         op.code = self.graph.model.operator_code(op.code.builtin_code, op.code.custom_code, version)
         self.touch()

@@ -32,6 +32,7 @@ from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.extension_call import extension_file
 from compiler_plugin.transformations.node import InputLike, Node, NodeGraph
 from compiler_plugin.transformations.op_request import check_inputs, refused
+from litert.core.counts import count_text
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -161,7 +162,7 @@ class Op:
         count = definition.attrs.get("in_ports_count", len(given))
         if len(given) > count:
             raise refused(
-                f"{definition.attrs['op']} has {count} input ports, but {len(given)} inputs were given",
+                f"{definition.attrs['op']} has {count_text(count, 'input port')}, but got {len(given)} inputs",
                 "Set in_ports_count in the attributes of the op.",
             )
         return definition._create(given + [None] * (count - len(given)))
@@ -177,8 +178,8 @@ class Op:
         """
         if self.graph.stage is Phase.FRONT:
             raise refused(
-                f"a node of {self.attrs['op']} cannot be created with data in the front phase, which "
-                "has no shapes",
+                f"create_node_with_data cannot create a node of {self.attrs['op']} in the front phase, because "
+                "shapes are not known there",
                 "Call create_node, or move the transformation to middle or back.",
             )
         node = self.create_node(inputs, attrs)

@@ -26,7 +26,7 @@ from compiler_plugin.transformations.extension_folders import (
     load_extensions,
 )
 from compiler_plugin.transformations.graph import Graph
-from compiler_plugin.transformations.graph_check import check_graph
+from compiler_plugin.transformations.graph_check import check_graph, describe_subgraph
 from compiler_plugin.transformations.interface import make_channels_first, set_input_shapes
 from compiler_plugin.transformations.layout_change.rule import CustomLayout
 from compiler_plugin.transformations.mapping_file import read_mapping_file
@@ -212,7 +212,7 @@ class Transformations:
         """Runs a transformation if its conditions allow it, and checks the graph afterwards."""
         transformation = item.transformation
         start, edits = time.perf_counter(), graph.edit_count
-        subject = f"{item.name} of {item.origin.path}"
+        subject = f"transformation {item.name} of {item.origin.path}"
         with (
             self._naming(subject, graph, [item.origin.folder]),
             span(SpanKind.TRANSFORMATION, item.name, phase=item.phase.value),
@@ -283,6 +283,8 @@ def _named_error(
     file = where.partition(", ")[0]
     if file and subject.endswith(f" of {file}"):  # `where` begins with the same file
         subject, where = subject.removesuffix(file) + where, ""
+    if graph.subgraph.name and where == describe_subgraph(graph):  # `where` has the name already
+        index = ""
     places = [subject, line and f"at {line}", index, where]
     before = (
         f"Transformations that ran before: {', '.join(ran)}."

@@ -13,6 +13,7 @@ from typing import Any
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.node import InPort, Node, OutPort
 from compiler_plugin.transformations.replacement_config import PortName, ReplacementDescription
+from litert.core.counts import index_range
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
@@ -93,7 +94,7 @@ class SubgraphMatch:
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the sub-graph has no input with this number.
         """
-        self._check(port, self.inputs, "inputs")
+        self._check(port, self.inputs, "input")
         return [(reader.node, reader.index) for reader in self._readers[port]]
 
     def single_input_node(self, port: int) -> tuple[Node, int]:
@@ -117,7 +118,7 @@ class SubgraphMatch:
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the sub-graph has no output with this number.
         """
-        self._check(port, self.outputs, "outputs")
+        self._check(port, self.outputs, "output")
         return self.outputs[port].node, self.outputs[port].index
 
     def node_by_pattern(self, pattern: str) -> Node | None:
@@ -229,7 +230,7 @@ class SubgraphMatch:
 
     def _check(self, port: int, ports: Sequence[OutPort], what: str) -> None:
         if not 0 <= port < len(ports):
-            raise self.error(f"the sub-graph has {len(ports)} {what}, but none with index {port}")
+            raise self.error(f"the sub-graph has no {what} {port}: {index_range(what, len(ports))}")
 
     def __repr__(self) -> str:
         where = f"scope '{self.scope}'" if self.scope else "sub-graph"

@@ -123,7 +123,9 @@ class JsonNode:
         if len(value) < least or (most is not None and len(value) > most):
             allowed = f"{least} or more" if most is None else f"{least} to {most}"
             allowed = str(least) if least == most else allowed
-            raise self.error(f"{count_text(len(value), 'element')}, expected {allowed}")
+            raise self.error(
+                f"the array has {count_text(len(value), 'element')}, expected {allowed}"
+            )
         return [self._child(v, i) for i, v in enumerate(value)]
 
     def integer(self, low: int, high: int) -> int:
@@ -132,6 +134,8 @@ class JsonNode:
         if isinstance(value, bool) or not isinstance(value, int):
             raise self.error(f"{_shown(value)} is not a whole number")
         if not low <= value <= high:
+            if low == high:
+                raise self.error(f"{value} is not {low}, the only allowed value")
             raise self.error(f"{value} is not from {low} to {high}")
         return value
 

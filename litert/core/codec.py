@@ -216,8 +216,10 @@ def tagged(kinds: Mapping[str, Codec[Any]], kind_of: Callable[[_Value], str]) ->
     def read(node: JsonNode) -> _Value:
         given = [name for name in node.entries() if name in kinds]
         if len(given) != 1:
-            found = " and ".join(given) or "none"
-            raise node.error(f"{found} given, but exactly one of {names} is required")
+            found = " and ".join(given) or "none of them"
+            raise node.error(
+                f"the object must have exactly one of the fields {names}, but has {found}"
+            )
         value: _Value = kinds[given[0]].read(node)
         return value
 
@@ -232,9 +234,9 @@ def hexadecimal(least: int = 0, most: int | None = None) -> Codec[bytes]:
         try:
             data = bytes.fromhex(digits)
         except ValueError:
-            raise node.error(f"{digits[:40]!r} is not hex") from None
+            raise node.error(f"{digits[:40]!r} is not a hexadecimal number") from None
         if len(data) < least or (most is not None and len(data) > most):
-            raise node.error(f"{len(data)} bytes, expected {least} to {most}")
+            raise node.error(f"the text has {len(data)} bytes, expected {least} to {most}")
         return data
 
     return Codec(read, bytes.hex)

@@ -242,7 +242,7 @@ class _Parser:
             try:
                 made: Size = ARITHMETIC[name](*found)
             except ValueError as error:
-                raise _error(self._text, f"has {name} of {error}") from None
+                raise _error(self._text, str(error)) from None
             return made
 
         return value

@@ -107,7 +107,7 @@ def broadcast(lhs: Size, rhs: Size) -> Size:
     if lhs == 1:
         return rhs
     if isinstance(lhs, int) and isinstance(rhs, int):
-        raise ValueError(f"{lhs} and {rhs}, which are neither equal nor 1")
+        raise ValueError(f"broadcasts {lhs} and {rhs}, which are neither equal nor 1")
     return Operation("broadcast", lhs, rhs)
 
 
@@ -116,7 +116,7 @@ def same(lhs: Size, rhs: Size) -> Size:
     if lhs == rhs:
         return lhs
     if isinstance(lhs, int) and isinstance(rhs, int):
-        raise ValueError(f"{lhs} and {rhs}, which are not equal")
+        raise ValueError(f"needs two equal sizes, but has {lhs} and {rhs}")
     return Operation("same", lhs, rhs)
 
 
@@ -155,10 +155,10 @@ def evaluate(size: Size, shapes: Shapes, where: str, is_signed: bool = False) ->
     except ZeroDivisionError:
         raise _error(size, "divides by zero", shapes, where) from None
     except ValueError as error:
-        raise _error(size, f"combines {error},", shapes, where) from None
+        raise _error(size, str(error), shapes, where) from None
     if value > MOST or (value < 0 and not is_signed):
         limit = f"above {MOST}" if value > MOST else "below 0"
-        raise _error(size, f"is {value}, which is {limit},", shapes, where)
+        raise _error(size, f"is {value}, which is {limit}", shapes, where)
     return value
 
 
@@ -178,7 +178,7 @@ def find_largest(size: Size, bounds: Shapes) -> int:
     except ZeroDivisionError:
         raise _error(size, "divides by zero", bounds, where) from None
     if not 0 <= most <= MOST:
-        limit = f", which is above {MOST}," if most > MOST else ""
+        limit = f", which is above {MOST}" if most > MOST else ""
         raise _error(size, f"is {most} at most{limit}", bounds, where)
     return most
 
@@ -242,6 +242,5 @@ def _error(size: Size, what: str, shapes: Shapes, where: str) -> LiteRtError:
         f"{d} (dimension {d.index} of dynamic shape {d.shape}) is {shapes(d.shape)[d.index]}"
         for d in used
     )
-    return LiteRtError(
-        Status.INVALID_ARGUMENT, f"{size} {what}" + (f" where {given}" if given else ""), where
-    )
+    what = f"the size {size} {what}" + (f"; {given}" if given else "")
+    return LiteRtError(Status.INVALID_ARGUMENT, what, where)

@@ -207,6 +207,13 @@ def find_place(error: BaseException, folder: str = "") -> str:
     return last_line(error, counts)
 
 
+def file_and_line(file: str, place: str) -> str:
+    """Joins a file and the origin of an exception; returns only the origin if it is in this file."""
+    if not place or place.rpartition(":")[0] == file:
+        return place or file
+    return f"{file}, at {place}"
+
+
 def load_package(package: str, constant: str, name: Callable[[Any], str]) -> dict[str, Any]:
     """Imports all modules of a package, except modules whose names begin with `_`, and returns their constants.
 
@@ -316,7 +323,7 @@ def _guard_import(
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
             f"cannot import: {what}",
-            ", ".join(filter(None, [where, place and f"at {place}", inner])),
+            ", ".join(filter(None, [file_and_line(where, place), inner])),
             hint,
         ) from error
 

@@ -63,11 +63,14 @@ class VendorCall:
     def wrap(self, error: BaseException) -> LiteRtError:
         """Returns the error for an exception that the call raised, in this thread or in another thread."""
         if isinstance(error, LiteRtError):
-            known = ("", f"vendor '{self._vendor}'", self.where)
+            vendor = f"vendor '{self._vendor}'"
+            known = ("", vendor, self.where)
             inner = self._without_function(error.where)
             where = self.where if inner in known else f"{self.where}: {inner}"
             if error.where.startswith((f"{self.where}: ", f"{self.where}, ")):  # of its process
                 where = error.where
+            if " of " in self._call and f" in {self._call}" in error.what:  # its process ended
+                where = vendor
             return LiteRtError(error.status or self._status, error.what, where, error.hint)
         if isinstance(error, MemoryError):
             return LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, memory_text(error), self.where)

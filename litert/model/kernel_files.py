@@ -31,6 +31,7 @@ def write_kernels(folder: str, texts: Sequence[str]) -> str:
             f"cannot write {len(texts)} kernels with {sum(map(len, texts)) >> 20} MiB of source code: "
             f"the limits are {_MOST_FILES} kernels and {_MOST_LETTERS >> 20} MiB",
             folder,
+            "Omit --dump_kernels; in Python, omit dump_kernels.",
         )
     make_folder(folder)
     for number, text in enumerate(texts):

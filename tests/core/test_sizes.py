@@ -60,9 +60,9 @@ def test_division_truncates_as_in_c(lhs: int, rhs: int, quotient: int, rest: int
     [
         (
             B - 5,
-            "(s0[0]-5) is -3, which is below 0, where s0[0] (dimension 0 of dynamic shape 0) is 2",
+            "the size (s0[0]-5) is -3, which is below 0; s0[0] (dimension 0 of dynamic shape 0) is 2",
         ),
-        (divide(4, B - 2), "divides by zero where s0[0] (dimension 0 of dynamic shape 0) is 2"),
+        (divide(4, B - 2), "divides by zero; s0[0] (dimension 0 of dynamic shape 0) is 2"),
         (multiply([B * 2**40] * 2), "is 4835703278458516698824704"),
     ],
 )

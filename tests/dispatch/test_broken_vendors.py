@@ -309,13 +309,13 @@ NONSENSE = {
         make(register_tensor_buffer=returns(7)),
         "the default attach_input needs a TensorBuffer as handle, but got int",
     ),
-    "no events": (runs_async(None), "the function returned None, not 1 events"),
-    "too few events": (runs_async([]), "the function returned [], not 1 events"),
-    "events that are none": (runs_async([1]), "the function returned [1], not 1 events"),
+    "no events": (runs_async(None), "the function returned None, not a list of 1 event"),
+    "too few events": (runs_async([]), "the function returned [], not a list of 1 event"),
+    "events that are none": (runs_async([1]), "the function returned [1], not a list of 1 event"),
     "no metrics": (measures(None), "the vendor returned None, not a sequence of Metric"),
     "metrics of another type": (measures([("time", 1)]), "not a sequence of Metric"),
     "a metric without a name": (measures([Metric(1, 1)]), "not a sequence of Metric"),  # type: ignore[arg-type]
-    "metrics that it has not": (make(), "vendor 'Acme' does not support metrics"),
+    "metrics that it has not": (make(), "the vendor does not support metrics (vendor 'Acme', "),
 }
 
 

@@ -62,7 +62,7 @@ def test_passes_are_listed(litert_npu: LitertNpu, capsys: pytest.CaptureFixture[
         (["in.mlir", "-o", "in.mlir"], "the output file is also an input file"),
         (["missing.mlir"], "missing.mlir"),
         (["."], "INVALID_ARGUMENT"),
-        ([], "no file"),
+        ([], "the command line has no file"),
         (["in.mlir", "again.mlir"], "takes 1 argument, but got 2"),
     ],
 )

@@ -64,7 +64,7 @@ def test_a_changed_signature_is_none(litert_npu: LitertNpu) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("sign", "model.tflite"), "no key"),
+        (("sign", "model.tflite"), "the command line has no key"),
         (("sign", "model.tflite", "--key=none.pem"), "no such file"),
         (("sign", "model.tflite", "--key=mine.pub"), "no private Ed25519 key in PEM"),
         (("sign", "model.tflite", "--key=curve.pem"), "no private Ed25519 key in PEM"),

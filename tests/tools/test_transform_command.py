@@ -216,7 +216,7 @@ def test_dumps_go_beside_the_output(source: Path, mine: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        ([], "no model"),
+        ([], "the command line has no model"),
         (["in"], "no output"),
         (["in", "out", "more"], "takes 2 arguments, but got 3"),
         (["in", "out", "--o=other"], "--o is 'other'"),

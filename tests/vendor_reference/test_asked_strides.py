@@ -156,16 +156,22 @@ def test_a_kernel_goes_by_the_pitches_that_its_layer_asks_for(
 @pytest.mark.parametrize(
     ("strides", "what"),
     [
-        ("[160000,1,1600]", "strides [160000, 1, 1600] for 1x16x100x100: there must be one stride for each of 4 "
-            "dimensions"),
-        ("[160000,1,1500,16]", "dimension 2 has a stride of 1500 elements, but dimension 3 extends over 1600"),
+        (
+            "[160000,1,1600]",
+            "strides [160000, 1, 1600] do not fit shape 1x16x100x100: there must be one stride for each of 4 "
+            "dimensions",
+        ),
+        (
+            "[160000,1,1500,16]",
+            "dimension 2 has a stride of 1500 elements, but dimension 3 extends over 1600 elements",
+        ),
         ("[160000,0,1600,16]", "each stride must be a number of elements from 1 to 2147483647"),
         ("[160000,1,1600,99999999999]", "each stride must be a number of elements from 1 to 2147483647"),
         (
             "[160000,10000,100,1]",
             "the strides decrease in the order of dimensions [1, 2, 3], but the layout is [2, 3, 1]",
         ),
-        ("[]", "expected true, false, unit, or the strides of each dimension, as [160000, 1, 1600, 16]"),
+        ("[]", "expected true, false, unit, or the strides of each dimension, such as [160000, 1, 1600, 16]"),
         ('["a"]', "expected true, false, unit, or the strides of each dimension"),
     ],
 )  # fmt: skip
@@ -200,6 +206,6 @@ def test_strides_without_a_kernel_s_pitches_are_refused(tmp_path: Path) -> None:
     edits = {"IE.input_strides = [true]": "IE.input_strides = [[68, 17, 2, 1]]"}
     with pytest.raises(
         LiteRtError,
-        match=r"strides \[68, 17, 2, 1\] at offset 0 are not the strides of a part of a larger tensor",
+        match=r"strides \[68, 17, 2, 1\] at offset 0 do not describe a part of a larger tensor",
     ):
         compile_gain(tmp_path, BYXF, edits)

@@ -58,7 +58,7 @@ def test_an_op_is_named_by_the_description_of_its_layer() -> None:
         (
             "A.cl",
             "4",
-            "op index 4 is out of range: the 4 ops have the indices 0 to 3 (the model's main subgraph)",
+            "op index 4 is out of range: the 4 ops have the indices 0 to 3 (main subgraph of ",
         ),
     ],
 )
@@ -67,7 +67,7 @@ def test_an_op_that_is_not_there_is_refused_with_those_that_are(
 ) -> None:
     with pytest.raises(LiteRtError) as error:
         choose(path, op)
-    assert said in error.value.what
+    assert said in str(error.value)
 
 
 def test_ops_that_are_alike_are_one_subject() -> None:
@@ -91,7 +91,7 @@ def test_an_op_of_another_subgraph_is_chosen_by_its_place() -> None:
     (only,) = find_subjects(choice, "A", two)
     assert only.title == "op 1 of subgraph 1 of m" and only.op.custom_options
     for place, said in (
-        ("1:2", r"op index 2 is out of range: the 2 ops .* \(subgraph 1\)"),
+        ("1:2", r"op index 2 is out of range: the 2 ops .* \(subgraph 1 of "),
         ("2:0", "subgraph index 2 is out of range: the 2 subgraphs"),
     ):
         with pytest.raises(LiteRtError, match=said):
@@ -165,7 +165,7 @@ def test_what_is_no_type_is_refused(text: str) -> None:
     ("outputs", "options", "said"),
     [
         ("", "", "neither a model nor shapes of an op are given"),
-        ("4xf32", "{", "--options: not JSON"),
+        ("4xf32", "{", "--options: the text is not JSON"),
         ("4xf32", "[1]", "--options: not a JSON object"),
         ("4xf32", "@/no/such/file", "no such file"),
     ],

@@ -126,11 +126,11 @@ def _header(layer: BinaryLayer, **changes: Any) -> bytes:
         ),
         (
             [{"path": "a", "sha256": "0" * 64, "offset": 8, "size": 1}],
-            "1 bytes at offset 8 are outside",
+            "offset 8 is not a multiple of 64",
         ),
         (
             [{"path": "a", "sha256": "0" * 64, "offset": 64, "size": 65}],
-            "65 bytes at offset 64 are outside the 128 bytes",
+            "65 bytes at offset 64 exceed the 128 bytes",
         ),
     ],
 )

@@ -108,7 +108,7 @@ def test_any_batch_runs_on_one_kernel(compiler: Compiler, inits: Callable[[], li
     for batch in (1, 8, 10, 3, 8):
         doubles(model, batch, 3)
     assert inits() == ["init 10 3"]
-    with pytest.raises(LiteRtError, match="11x3 exceeds its bound 10x3"):
+    with pytest.raises(LiteRtError, match="11x3 exceeds the bound 10x3"):
         model.run({"x": random(11, 3)})
     doubles(model, 4, 3)
     assert inits() == []
@@ -316,7 +316,7 @@ def test_a_failing_init_leaves_the_next_run_good(compiler: Compiler) -> None:
     ("body", "says"),
     [
         ("shapes[0].rank = 1;", "returns rank 1 for output 0, but the output has rank 2"),
-        ("shapes[0].dims[0] = 11;", "the shape 11x3 for 'first', which exceeds its bound 10x3"),
+        ("shapes[0].dims[0] = 11;", "the shape 11x3 for 'first', which exceeds the bound 10x3"),
         (
             "shapes[0].dims[1] = 2;",
             "the shape 7x2 for 'first', which does not fit the compiled shape ?x3",

@@ -86,7 +86,7 @@ def test_several_outputs_are_counted_as_the_function_says() -> None:
         }
     """
     assert "IERT.Split(%x, %a, %b) {num_outputs = 2 : i64}" in normal(text)
-    with pytest.raises(LiteRtError, match="outputs: 1, expected 2"):
+    with pytest.raises(LiteRtError, match="the op has 1 output, expected 2"):
         read(text.replace(" {num_outputs = 2 : i64}", ""))
 
 
@@ -111,7 +111,9 @@ WRONG = {
     "nothing declares it": (f"IE.Gone(%x) : {ONE}", "", "no op 'Gone', and no function declares the op", "2:1"),
     "a misspelt op of the library": (f"IE.Ad(%x) : {ONE}", "", "the library has no op 'Ad'", "2:1"),
     "a function with a body": (f"IE.f(%x) : {ONE}", "func.func @f() {return}", "function declares the op", "2:1"),
-    "other inputs": (f"IE.Two(%x) : {ONE}", "", "1 inputs and 1 outputs, but its function has 2 and 1", "2:1"),
+    "other inputs": (
+        f"IE.Two(%x) : {ONE}", "", "1 input and 1 output, but the function declares 2 inputs and 1 output", "2:1",
+    ),
     "no output": ("IE.One(%x) : tensor<4xf32> ->", "", "the layer has no outputs", "2:1"),
     "no op at all": ("IE.One", "", "expected", "3:1"),
     "MLIR's own form": ('"IE.One"(%x) : (tensor<4xf32>) -> ()', "", "not registered", "2:9"),
@@ -121,7 +123,7 @@ WRONG = {
     "shapes that are not its": (
         "IE.Open(%x)[%s, %s] : tensor<4xf32>, !shape.shape -> tensor<4xf32>",
         "%s = IE.ActualShapeOf %x : tensor<4xf32> -> !shape.shape",
-        "2 shape operands, but its function has dynamic_inputs = [0]", "2:1"),
+        "2 shape operands, which does not fit the attribute dynamic_inputs = [0]", "2:1"),
     "a shape in front of its tensor": (
         "IE.One(%x) : tensor<4xf32> -> !shape.shape, tensor<4xf32>", "",
         "write all tensors first, and then their shapes", "2:14"),

@@ -67,7 +67,11 @@ def test_a_value_has_a_text(value: Value, define_type: str, text: str) -> None:
             "",
             "a #define cannot contain the text 'a /* b': a comment does not end with '*/'",
         ),
-        ("it's", "", "a #define cannot contain the text \"it's\": ' has no matching quote"),
+        (
+            "it's",
+            "",
+            "a #define cannot contain the text \"it's\": the character ' has no matching quote",
+        ),
     ],
 )
 def test_a_value_of_another_type_is_refused(value: Value, define_type: str, says: str) -> None:

@@ -274,7 +274,7 @@ def test_a_kernel_tells_the_shape_of_its_result(device: Any) -> None:
     ("first", "what"),
     [
         ("silent", "the kernel has not written the shape of 'kept'"),
-        ("above", "the kernel has written the shape 9x3 for 'kept', which exceeds its bound 8x3"),
+        ("above", "the kernel has written the shape 9x3 for 'kept', which exceeds the bound 8x3"),
     ],
 )
 def test_a_shape_that_cannot_be_is_an_error_and_the_next_run_is_good(
@@ -303,7 +303,7 @@ def test_a_shape_above_the_bound_is_an_error_before_anything_runs(device: Any) -
     with pytest.raises(LiteRtError) as error:
         run(rows(9))
     assert error.value.status is Status.INVALID_ARGUMENT
-    assert error.value.what == "input 0 'x' of shape 9x3 exceeds its bound 8x3"
+    assert error.value.what == "input 0 'x' of shape 9x3 exceeds the bound 8x3"
     assert "--shape_bounds=x:9x3" in error.value.hint
     run.function.run()
     assert np.array_equal(run.result(), before)

@@ -34,7 +34,8 @@ def test_a_plan_that_shares_memory_over_time_is_taken() -> None:
         (
             "@CMX[384]",
             "@CMX[0]",
-            "384 bytes at 0, 384 at 0 (a.mlir:6:5, CMX of EMU8, function 'main')",
+            "%a has 384 bytes at offset 0, and %b has 384 bytes at offset 0 "
+            "(a.mlir:6:5, CMX of EMU8, function 'main')",
         ),
         ("@CMX[384]", "@CMX[320]", "%a and %b overlap at step 1"),
         (

@@ -269,7 +269,7 @@ def test_what_older_documents_write_is_printed_as_mlir_has_it_today(name: str) -
     [
         ("func @f() {\n  return %2\n}", "%2 is not defined before its use", "2:10"),
         ("IERT.Copy(%x, %y)", "%x is not defined before its use", "1:11"),
-        ("func @f(%x: memref<4xf16>) {\n  dealloc %x\n  return\n}", "frees memory that no alloc", "2:3"),
+        ("func @f(%x: memref<4xf16>) {\n  dealloc %x\n  return\n}", "the op frees memory that no alloc", "2:3"),
         ("%y = call @f(%x)", "%x is not defined", "1:14"),
         ("%y = IE.Copy(%x#1) : tensor<4xf16> -> tensor<4xf16>", "the value %x is used but not defined", "1:52"),
         ("func @f(%x: i8, f32) {}", "some arguments have names, and others do not", "1:22"),

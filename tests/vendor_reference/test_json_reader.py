@@ -170,7 +170,7 @@ def test_the_only_layer_of_several_is_for_the_op_whatever_its_name(
 
 
 BAD_FILES: dict[str, tuple[dict[str, Any], str]] = {
-    "nothing": ({"layers": []}, "$.layers: 0 elements, expected 1 or more"),
+    "nothing": ({"layers": []}, "$.layers: the array has 0 elements, expected 1 or more"),
     "no array": ({"layers": {}}, "$.layers: {} is not an array"),
     "a layer without a name": (
         {"layers": [{"sources": ["k.cl"]}]}, "$.layers[0]: field 'name' is missing"),
@@ -220,13 +220,13 @@ CHANGES: list[tuple[str, list[str | int], object, str]] = [
     ("no version", ["version"], DELETE, "$: field 'version' is missing"),
     ("another version", ["version"], 2, "$.version: version 2 is not supported: this reader supports version 1"),
     ("neither sources nor layers", ["sources"], DELETE, "$: field 'sources' is missing"),
-    ("no output shapes", ["output_shapes"], [], "$.output_shapes: 0 elements, expected 1 or more"),
-    ("an output shape of no size", ["output_shapes", 0], [], "$.output_shapes[0]: 0 elements"),
+    ("no output shapes", ["output_shapes"], [], "$.output_shapes: the array has 0 elements, expected 1 or more"),
+    ("an output shape of no size", ["output_shapes", 0], [], "$.output_shapes[0]: the array has 0 elements"),
     ("an output shape that is a text", ["output_shapes", 0], "B", "is not an object"),
     ("a shape that is an output's", ["output_shapes", 1], {"output": 0}, "unknown field 'output'"),
     ("two ways to find shapes", ["shape_kernel"], {"entry": "calc"}, "'shape_kernel' and 'output_shapes' cannot"),
     ("a shape of nothing", ["arguments", 6], {"shape": {}}, "exactly one of"),
-    ("no sources", ["sources"], [], "$.sources: 0 elements, expected 1 or more"),
+    ("no sources", ["sources"], [], "$.sources: the array has 0 elements, expected 1 or more"),
     ("a source that is no text", ["sources"], [1], "$.sources[0]: 1 is not a string"),
     ("an unknown field", ["source"], "k.cl", "$: unknown field 'source'. Did you mean 'sources'?"),
     ("an entry that is no name", ["entry"], "a b", "$.entry: 'a b' is not a valid C identifier"),
@@ -249,7 +249,7 @@ CHANGES: list[tuple[str, list[str | int], object, str]] = [
     ("no shaves", ["max_num_shaves"], 0, "$.max_num_shaves: 0 is not from 1 to 1024"),
     ("an empty name", ["name"], "", "$.name: the name is empty"),
     ("a name of two lines", ["name"], "a\nb", "$.name: the text must not have more than one"),
-    ("no arguments", ["arguments"], [], "$.arguments: 0 elements"),
+    ("no arguments", ["arguments"], [], "$.arguments: the array has 0 elements"),
     ("a formula with a letter", ["arguments", 4, "local", "size"], "Q", "$.arguments[4].local.size: formula 'Q'"),
     ("a negative size", ["arguments", 5, "internal", "size"], -1, "size: -1 is not from 0"),
     ("a define without a name", ["defines", 0, "name"], DELETE, "$.defines[0]: field 'name' is missing"),
@@ -260,10 +260,13 @@ CHANGES: list[tuple[str, list[str | int], object, str]] = [
     ("a field of no elements", ["defines", 1, "field", "count"], 0, "$.defines[1].field.count: 0 is not from 1"),
     ("a value of two lines", ["defines", 4, "value"], "a\nb", "$.defines[4].value: the text must not have"),
     ("a value that is an object", ["defines", 4, "value"], {"a": 1}, "$.defines[4].value: the value must be"),
-    ("an empty value", ["defines", 4, "value"], [], "$.defines[4].value: 0 elements"),
+    ("an empty value", ["defines", 4, "value"], [], "$.defines[4].value: the array has 0 elements"),
     ("quantization of both", ["defines", 2, "quantization", "output"], 0, "input and output is given"),
     ("quantization of what", ["defines", 2, "quantization", "parameter"], "min", "unknown value 'min'"),
-    ("four sizes", ["work_sizes", "global"], [1, 1, 1, 1], "$.work_sizes.global: 4 elements, expected 1 to 3"),
+    (
+        "four sizes", ["work_sizes", "global"], [1, 1, 1, 1],
+        "$.work_sizes.global: the array has 4 elements, expected 1 to 3",
+    ),
     ("sizes of a text", ["work_sizes", "global"], "X", '$.work_sizes.global: "X" is not an array'),
     ("sizes of two tensors", ["work_sizes", "of", "output"], 0, "but input and output is given"),
     ("a folder of headers", ["build_options"], "-w -I /", "$.build_options: build option '-I' is not allowed"),
@@ -368,7 +371,9 @@ def test_two_defines_of_one_name_are_refused(read: Callable[[object], CustomLaye
 
 
 def test_local_sizes_are_as_many_as_global_ones(read: Callable[[object], CustomLayer]) -> None:
-    with pytest.raises(LiteRtError, match="there are 1 local sizes for 2 global sizes"):
+    with pytest.raises(
+        LiteRtError, match="the local size has 1 dimension, but the global size has 2"
+    ):
         read(_changed(["work_sizes", "local"], [16]))
 
 

@@ -202,20 +202,20 @@ def compiled(folder: Path, text: str, element_type: str, description: str = "") 
     [
         (
             "__global const float* x, __global INPUT0_TYPE* y", "int8", "",
-            "argument 0 of kernel 'Mine' is declared '__global const float* x', but bound to input 0, "
-            "tensor<1048576xi8>, whose type in C is char",
+            "argument 0 of kernel 'Mine' is declared '__global const float* x', but bound to input 0 of "
+            "type tensor<1048576xi8>, whose type in C is char",
             "Declare the argument as char* or INPUT0_TYPE*.",
         ),
         (
             "__global const float* x, float y", "float32", "",
-            "argument 1 of kernel 'Mine' is declared 'float y', but bound to output 0, "
-            "tensor<1048576xf32>, which needs a __global pointer without const",
+            "argument 1 of kernel 'Mine' is declared 'float y', but bound to output 0 of "
+            "type tensor<1048576xf32>, which needs a __global pointer without const",
             "Change the declaration, ",
         ),
         (
             "__global const float* x, const __global float* y", "float32", "",
-            "argument 1 of kernel 'Mine' is declared '__global const float* y', but bound to output 0, "
-            "tensor<1048576xf32>, which needs a __global pointer without const",
+            "argument 1 of kernel 'Mine' is declared '__global const float* y', but bound to output 0 of "
+            "type tensor<1048576xf32>, which needs a __global pointer without const",
             "Change the declaration, ",
         ),
         (

@@ -98,7 +98,7 @@ def test_includes_are_those_outside_of_comments_and_in_quotes() -> None:
 
 
 def test_a_file_that_is_no_text_is_refused() -> None:
-    with pytest.raises(LiteRtError, match="a zero byte at 3"):
+    with pytest.raises(LiteRtError, match="a zero byte at offset 3"):
         decode_source(b"\x07#\x02\x00\x03", "k.cl")
 
 

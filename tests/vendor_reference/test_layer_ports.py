@@ -38,11 +38,11 @@ KERNEL = 'VPUIP.task = "OCL", VPUIP.kernel = {{title = "Half", arguments = [{}]}
         ),
         (
             KERNEL.format("{input = 7 : i64}, {output = 0 : i64}"),
-            "argument 0 of the kernel is bound to input 7, but the layer has 1 (function 'Half')",
+            "argument 0 of the kernel is bound to input 7, but the only input has index 0 (function 'Half')",
         ),
         (
             KERNEL.format("{input = 0 : i64}, {output = 1 : i64}"),
-            "argument 1 of the kernel is bound to output 1, but the layer has 1 (function 'Half')",
+            "argument 1 of the kernel is bound to output 1, but the only output has index 0 (function 'Half')",
         ),
     ],
 )

@@ -391,13 +391,22 @@ def test_a_kernel_survives_as_attributes_and_as_text(spec: KernelSpec) -> None:
         ('{title = "k", arguments = 7}', "VPUIP.kernel.arguments: 7 is not an array"),
         ('{title = "k", arguments = [7]}', "VPUIP.kernel.arguments[0]: 7 is not an object"),
         ('{title = "k", arguments = [{input = -1}]}', "VPUIP.kernel.arguments[0].input: -1 is not from 0"),
-        ('{title = "k", arguments = [{image = 1}]}', "none given, but exactly one of input, output, shape_of_"),
+        (
+            '{title = "k", arguments = [{image = 1}]}',
+            "the object must have exactly one of the fields input, output, shape_of_",
+        ),
         ('{title = "k", arguments = [{scalar = 1 : index}]}', "the type 'index' is not a numeric type"),
         ('{title = "k", arguments = [{local = "X"}]}', "VPUIP.kernel.arguments[0]: field 'type' is missing"),
-        ('{title = "k", arguments = [], sources = [["a", "b"]]}', "sources[0]: 2 elements, expected 3"),
+        (
+            '{title = "k", arguments = [], sources = [["a", "b"]]}',
+            "sources[0]: the array has 2 elements, expected 3",
+        ),
         ('{title = "k", arguments = [], global_size = [4]}', "VPUIP.kernel.global_size[0]: 4 is not a string"),
         (r'{title = "k", arguments = [], entry = "\FF"}', "VPUIP.kernel.entry: "),
-        ('{title = "k", arguments = [], sizes_of = {local = "X", type = f32}}', "sizes_of: none given"),
+        (
+            '{title = "k", arguments = [], sizes_of = {local = "X", type = f32}}',
+            "sizes_of: the object must have exactly one of the fields input, output",
+        ),
     ],
 )  # fmt: skip
 def test_attributes_that_hold_no_kernel_are_refused(text: str, says: str) -> None:

@@ -87,7 +87,7 @@ def print_attributes_of(made: Attributes) -> dict[str, Attribute]:
         (
             "IE.Negative(%a, %b)",
             "tensor<2x3xf32>",
-            "the op has 2 inputs and 1 outputs, expected 1 and 1",
+            "the op has 2 inputs and 1 output, expected 1 input and 1 output",
         ),
     ],
 )

@@ -125,7 +125,7 @@ def test_a_new_op_has_several_results(
 
 @pytest.mark.parametrize(
     ("num_outputs", "says"),
-    [(1, "the op has 1 inputs and 1 outputs, expected 1 and 2 to 3"), (2, ""), (3, "")],
+    [(1, "the op has 1 input and 1 output, expected 1 input and 2 to 3 outputs"), (2, ""), (3, "")],
 )
 def test_an_op_says_how_many_results_it_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_outputs: int, says: str
@@ -291,7 +291,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
         "the padding value is not one constant number",
     ),
     "three operands of two": (
-        lambda b: b.op("SUB", [tensor(b)] * 3, [output(b)]), "the op has 3 inputs and 1 outputs"
+        lambda b: b.op("SUB", [tensor(b)] * 3, [output(b)]), "the op has 3 inputs and 1 output, "
     ),
     "no operand": (lambda b: b.op("RELU", [], [output(b)]), "the op has 0 inputs"),
 }  # fmt: skip

@@ -229,7 +229,7 @@ def test_scalars_are_passed_by_value(
         (ScalarArgument(I32, Literal(2**31)), None, "the value is 2147483648, but must be of type int32"),
         (ScalarArgument(I32, Literal("x")), None, "the value is the text 'x', but must be of type int32"),
         (ScalarArgument(I32, Literal((1, 2))), None, "a scalar argument cannot have several values"),
-        (ScalarArgument(I32, FlexOption("m")), {"n": 1, "mm": 2}, "it has only 'mm', 'n'. Did you mean"),
+        (ScalarArgument(I32, FlexOption("m")), {"n": 1, "mm": 2}, "only 'mm', 'n'. Did you mean"),
         (ScalarArgument(I32, FlexOption("n")), {"n": {"a": 1}}, "is not a text, a number or a list of numbers"),
         (ScalarArgument(I32, FlexOption("n")), b"\1\0\0\0\2\0\0\0", "not a FlexBuffer map. For options in"),
         (ScalarArgument(I32, StructField(I32, 6)), b"\0" * 8, "is at bytes 6 to 10, but the options have 8 bytes"),

@@ -154,15 +154,15 @@ def test_local_memory_scratch_data_and_elements_of_options(tmp_path: Path) -> No
 WRONG: dict[str, tuple[dict[str, FlexValue], str]] = {
     "no such option": (
         {"other": 1},
-        "argument 6: the op has no option 'biases'; it has only 'other'",
+        "argument 6: the op has no option 'biases', only 'other'",
     ),
     "too few elements": (
         {"biases": [1.0]},
-        "argument 6: option 'biases': element index 1 is out of range: the only element",
+        "argument 6: option 'biases' has no element 1; the only element",
     ),
     "a single number": (
         {"biases": 1.0},
-        "argument 6: option 'biases': element index 1 is out of range: the only element",
+        "argument 6: option 'biases' has no element 1; the only element",
     ),
     "a text": (
         {"biases": ["a", "b"]},

@@ -130,8 +130,8 @@ def test_an_option_that_cannot_be_a_define_is_noted() -> None:
         "op 'Mine': option 'a-b' becomes no define: the option's name cannot be part of a C identifier.",
         "op 'Mine': option 'blob' becomes no define: the value is neither numbers nor text.",
         "op 'Mine': option 'nested' becomes no define: the value is neither numbers nor text.",
-        "op 'Mine': option 'note' becomes no define: a #define cannot contain the text \"it's\": ' "
-        "has no matching quote.",
+        "op 'Mine': option 'note' becomes no define: a #define cannot contain the text \"it's\": the "
+        "character ' has no matching quote.",
     ]
 
 

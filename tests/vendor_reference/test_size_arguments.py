@@ -100,7 +100,7 @@ def test_the_sizes_are_numbers_or_those_of_the_run() -> None:
         Dimension(0, 0), 3, Dimension(0, 2), 5, Dimension(1, 0), 8,
     ]  # fmt: skip
     with pytest.raises(
-        LiteRtError, match="needs INPUT1_DIMS, but the op does not have this define"
+        LiteRtError, match="needs INPUT1_DIMS, but the op does not provide this define"
     ):
         argument_sizes(Program(PRELUDE, ()), ["INPUT1_DIMS"])
 

@@ -144,7 +144,7 @@ HOSTILE = {
     "deep": ("<a>" * 100_000, "the elements are nested more than 50 deep"),
     "many": ("<a/>" * 100_001, "more than 100000 elements"),
     "huge": (" " * (4 << 20) + "<a/>", "larger than 4 MiB"),
-    "zero bytes": ("<a/>\0", "a zero byte at 4"),
+    "zero bytes": ("<a/>\0", "a zero byte at offset 4"),
     "half a character": (b"\xff\xfe<", "not UTF-16 at byte"),
 }  # fmt: skip
 

@@ -144,7 +144,7 @@ def _check_rules(
             raise usage_error(f"the contract has no rule '{name}'", hint)
         if not kinds:
             raise usage_error(
-                f"--rule={name} has no check of its own: {NOT_CHECKABLE[name]}",
+                f"--rule={name} has no check of its own, because {NOT_CHECKABLE[name]}",
                 "Omit this --rule.",
             )
         if not libraries.origins.keys() & kinds:
@@ -207,9 +207,11 @@ def _refuse_settings(argument: Mapping[str, object], vendor: str, options: Check
         # A library returns only a status, and prints the reason.
         if said:
             print_text(said.decode("utf-8", "replace").rstrip(), sys.stderr)
+        named = f"vendor '{vendor}'"
+        who = "the vendor" if named in refusal["where"] else named
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            f"vendor '{vendor}' refuses {refusal['flag']}: {refusal['what']}",
+            f"{who} refuses {refusal['flag']}: {refusal['what']}",
             refusal["where"],
             refusal["hint"] or ("See the library's output above." if said else ""),
         )

@@ -131,7 +131,9 @@ def edit_local_size(path: str, op_name: str, sizes: Sequence[int], new_text: str
         edited = set_local_size(text.decode(), suffix, op_name, sizes).encode()
     except UnicodeDecodeError as error:
         at = error.start + len(data) - len(text)
-        raise LiteRtError(Status.INVALID_ARGUMENT, f"not UTF-8 at byte {at}", path) from error
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, f"the text is not UTF-8 at byte {at}", path
+        ) from error
     except LiteRtError as error:
         raise LiteRtError(error.status, error.what, path, error.hint) from error
     return data.removesuffix(text) + edited

@@ -277,9 +277,9 @@ def _op_at(model: Model, subgraph: int, index: int, path: str) -> Op:
         raise LiteRtError(Status.NOT_FOUND, what, path, hint)
     ops = model.subgraphs[subgraph].ops
     if index >= len(ops):
-        where = f"subgraph {subgraph}" if subgraph else "the model's main subgraph"
-        what = f"{out_of_range('op', index, len(ops))} ({where})"
-        raise LiteRtError(Status.NOT_FOUND, what, path, hint)
+        where = f"subgraph {subgraph}" if subgraph else "main subgraph"
+        what = out_of_range("op", index, len(ops))
+        raise LiteRtError(Status.NOT_FOUND, what, f"{where} of {path}", hint)
     return ops[index]
 
 
@@ -306,7 +306,7 @@ def _read_options(text: str) -> Mapping[str, FlexValue] | bytes | None:
     try:
         options = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _bad_options(f"not JSON: {error}") from None
+        raise _bad_options(f"the text is not JSON: {error}") from None
     if not isinstance(options, dict):
         raise _bad_options("not a JSON object")
     return options

@@ -144,7 +144,8 @@ def foreign_text(name: str) -> Iterator[None]:
         raise
     except Exception as error:
         what = f"a pass fails on this edited IR text: {describe(error)}"
-        raise LiteRtError(Status.INVALID_IR_TYPE, what, name) from error
+        hint = "Check the lines that you edited."
+        raise LiteRtError(Status.INVALID_IR_TYPE, what, name, hint) from error
 
 
 def check_constants(edited: EditedIr, constants: Mapping[str, Constant], hint: str) -> None:

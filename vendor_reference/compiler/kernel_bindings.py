@@ -83,7 +83,7 @@ def describe_argument(
         tensor = (outputs if argument.is_output else inputs)[argument.index]
         assert tensor is not None  # the binding is complete already
         define = f"{'OUTPUT' if argument.is_output else 'INPUT'}{argument.index}_TYPE"
-        what = f"{argument}, {tensor}"
+        what = f"{argument} of type {tensor}"
         access = Access.WRITTEN if argument.is_output else Access.MEMORY
         return BoundArgument(what, access, tensor.element_type, define=define)
     if isinstance(argument, ShapeArgument):

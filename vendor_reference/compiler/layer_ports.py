@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation, OpResult
 
+from litert.core.counts import index_range
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ir.kernel_attribute import KERNEL, read_kernel
@@ -101,8 +102,8 @@ def _check_arguments(function: FuncOp, inputs: int, outputs: int) -> None:
         if argument.index >= count:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"argument {place} of the kernel is bound to {kind} {argument.index}, but the layer has "
-                f"{count}",
+                f"argument {place} of the kernel is bound to {kind} {argument.index}, but "
+                f"{index_range(kind, count)}",
                 at_function(function),
             )
 

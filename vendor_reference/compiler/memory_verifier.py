@@ -83,8 +83,8 @@ def _make_room(
         ):
             raise _error(
                 f"{names[other]} and {names[index]} overlap at step {buffer.first}: "
-                f"{buffers[other].size_bytes} bytes at {other_offset}, "
-                f"{buffer.size_bytes} at {offset}",
+                f"{names[other]} has {buffers[other].size_bytes} bytes at offset {other_offset}, and "
+                f"{names[index]} has {buffer.size_bytes} bytes at offset {offset}",
                 place,
             )
 

@@ -35,7 +35,7 @@ def check_options(options: Mapping[str, str]) -> None:
                 Status.INVALID_TOOL_CONFIG,
                 f"no option '{name}'",
                 "vendor 'Reference'",
-                did_you_mean(name, OPTIONS) or f"It has {', '.join(OPTIONS)}.",
+                did_you_mean(name, OPTIONS) or f"The options are {', '.join(OPTIONS)}.",
             )
     half_tensors(options)
 

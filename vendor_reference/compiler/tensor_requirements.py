@@ -142,7 +142,7 @@ _STRIDES = _Entries(
     "strides",
     _write_strides,
     _read_strides,
-    "true, false, unit, or the strides of each dimension, as [160000, 1, 1600, 16]",
+    "true, false, unit, or the strides of each dimension, such as [160000, 1, 1600, 16]",
     nothing=False,
     blank=BoolAttr.from_bool(False),
 )
@@ -228,7 +228,7 @@ def check_strides(asked: TensorRequirement, shape: Sequence[int], where: str) ->
     strides = asked.strides
     if isinstance(strides, bool):
         return
-    shown = f"strides {list(strides)} for {format_shape(shape)}"
+    shown = f"strides {list(strides)} do not fit shape {format_shape(shape)}"
     if len(strides) != len(shape):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
@@ -244,8 +244,8 @@ def check_strides(asked: TensorRequirement, shape: Sequence[int], where: str) ->
         if strides[slow] < strides[fast] * shape[fast]:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{shown}: dimension {slow} has a stride of {strides[slow]} elements, but dimension {fast} "
-                f"extends over {strides[fast] * shape[fast]}: elements would overlap",
+                f"{shown}: elements would overlap, because dimension {slow} has a stride of {strides[slow]} "
+                f"elements, but dimension {fast} extends over {strides[fast] * shape[fast]} elements",
                 where,
             )
     layout = [dim for dim in asked.layout or falling if dim in falling]

@@ -75,7 +75,7 @@ def decode_source(data: bytes | memoryview, where: str) -> str:
     if "\0" in text:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the file is not OpenCL C: it has a zero byte at {text.index(chr(0))}",
+            f"the file is not OpenCL C: it has a zero byte at offset {text.index(chr(0))}",
             where,
             "A .cl file must contain source code; compiled kernels have another suffix.",
         )
@@ -116,7 +116,7 @@ def define_line(text: str) -> str:
     elif not line.isprintable():
         reason = f"it contains {next(c for c in line if not c.isprintable())!a}"
     elif found := re.search("[\"']", _COMMENT_OR_TEXT.sub("", line)):
-        reason = f"{found[0]} has no matching quote"
+        reason = f"the character {found[0]} has no matching quote"
     if reason:
         shown = f"a #define cannot contain the text {text[:40]!r}: {reason}"
         raise LiteRtError(Status.INVALID_ARGUMENT, shown)

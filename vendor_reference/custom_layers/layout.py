@@ -109,7 +109,9 @@ def bfyx(
         padded = [low + n + up for low, n, up in zip(below, shape, above, strict=True)]
         lower, upper = _fold_padding(below, padded), _fold_padding(above, padded)
         if any((*below[2:-2], *above[2:-2])):
-            raise _no_view(shape, "it has padding inside the dimensions that are folded into Y")
+            raise _no_view(
+                shape, "the tensor has padding inside the dimensions that are folded into Y"
+            )
     return Bfyx(kernel_dims(shape), _letters(order, padded, wanted), lower, upper)
 
 
@@ -136,7 +138,7 @@ def strided_bfyx(
         if stride <= 0 or above % stride or upper[dim] < 0:
             raise _no_view(
                 shape,
-                f"strides {list(strides)} at offset {offset} are not the strides of a part of a larger "
+                f"strides {list(strides)} at offset {offset} do not describe a part of a larger "
                 "tensor",
             )
         above = stride
@@ -178,7 +180,7 @@ def _letters(order: Order, padded: Sequence[Size], wanted: Format) -> str:
             letters += letter
     middle = [d for d in order if padded[d] != 1 and d in letter_dims(rank)["Y"]]
     if len(set(letters)) < len(letters) or middle != sorted(middle):
-        raise _no_view(padded, f"the memory order of its dimensions is {list(order)}")
+        raise _no_view(padded, f"the memory order of the tensor's dimensions is {list(order)}")
     return letters + "".join(letter for letter in "BFYX" if letter not in letters)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
-from litert.core.counts import out_of_range
+from litert.core.counts import index_range
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.formula import Formula
@@ -137,17 +137,17 @@ class OpValues:
                 "FlexBuffer map",
                 "For options in a C struct, use 'field' with a type and an offset.",
             )
-        has = f"only {', '.join(map(repr, entries))}" if entries else "no options"
+        has = f", only {', '.join(map(repr, entries))}" if entries else " and no other option"
         hint = did_you_mean(source.key, entries)
         hint = hint or "Correct the name, or give a default in the layer's description."
-        raise self._error(f"the op has no option '{source.key}'; it has {has}", hint)
+        raise self._error(f"the op has no option '{source.key}'{has}", hint)
 
     def _element(self, value: Value, source: FlexOption) -> Value:
         assert source.element is not None
         elements = (value,) if isinstance(value, (bool, int, float, str)) else value
         if source.element >= len(elements):
-            what = out_of_range("element", source.element, len(elements))
-            raise self._error(f"option '{source.key}': {what}")
+            has = index_range("element", len(elements))
+            raise self._error(f"option '{source.key}' has no element {source.element}; {has}")
         return elements[source.element]
 
     def _size(self, source: SizeFormula) -> Value:

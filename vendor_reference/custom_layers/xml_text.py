@@ -53,12 +53,12 @@ def _decode(data: bytes, where: str) -> str:
             text = data.decode("utf-8-sig", "surrogateescape")
     except UnicodeDecodeError as error:
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"not UTF-16 at byte {error.start}", where
+            Status.INVALID_ARGUMENT, f"the text is not UTF-16 at byte {error.start}", where
         ) from error
     if "\0" in text:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the file is not XML: it has a zero byte at {text.index(chr(0))}",
+            f"the file is not XML: it has a zero byte at offset {text.index(chr(0))}",
             where,
         )
     return text

@@ -182,9 +182,8 @@ class LayerRun:
         index = (high << 32 | low) - (high >> 31 << 64)
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"index {index} of {name} is outside 0..{size - 1}",
-            "a run on the NPU",
-            "Pass indices within the op's operand. The results of this op are incomplete.",
+            f"index {index} of {name} is not from 0 to {size - 1}",
+            hint="Pass indices that exist in the op's operand. The results of this op are incomplete.",
         )
 
     def _find_size(self, argument: Argument, shapes: Shapes) -> int:

@@ -59,6 +59,7 @@ class OpenClDevice(OpenClContext):
                 Status.UNSUPPORTED,
                 f"the device cannot be limited to {num_units} of its {self.info.compute_units} compute units",
                 str(self.info),
+                "Omit the option threads, or use another OpenCL device.",
             )
         found = copy(self)
         found.cl_device = part

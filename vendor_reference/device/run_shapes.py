@@ -252,4 +252,4 @@ def _check(
                 "If the kernel has written a wrong shape, correct the kernel. If the bound is too small, "
                 "compile the model with a larger --shape_bounds."
             )
-        raise LiteRtError(status, f"{what} exceeds its bound {bound}", where, hint)
+        raise LiteRtError(status, f"{what} exceeds the bound {bound}", where, hint)

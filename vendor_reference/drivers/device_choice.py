@@ -132,5 +132,7 @@ def _none_left(wanted: str, proofs: Sequence[Proof]) -> LiteRtError:
         hint = install_hint()
     reasons = "; ".join(failed)
     return LiteRtError(
-        Status.NOT_FOUND, f"{what}{reasons and '; found, but not usable: '}{reasons}", hint=hint
+        Status.NOT_FOUND,
+        f"{what}{reasons and '; these drivers were found, but cannot be used: '}{reasons}",
+        hint=hint,
     )

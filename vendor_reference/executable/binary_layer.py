@@ -227,9 +227,11 @@ def _piece(node: JsonNode, fields: Mapping[str, JsonNode], payload: memoryview) 
         raise node.error("there is an offset without a size")
     size = fields["size"].integer(0, payload.nbytes)
     offset = fields["offset"].integer(0, payload.nbytes)
-    if offset % ALIGNMENT or size > payload.nbytes - offset:
+    if offset % ALIGNMENT:
+        raise node.error(f"offset {offset} is not a multiple of {ALIGNMENT}")
+    if size > payload.nbytes - offset:
         raise node.error(
-            f"{size} bytes at offset {offset} are outside the {payload.nbytes} bytes of data, or not aligned"
+            f"{size} bytes at offset {offset} exceed the {payload.nbytes} bytes of data"
         )
     return payload[offset : offset + size]
 

@@ -217,8 +217,8 @@ def _header_text(view: memoryview) -> memoryview:
         )
     if module_size != view.nbytes or header_size > view.nbytes - PREFIX.size:
         raise _error(
-            f"the byte code has {view.nbytes} bytes, but must have {module_size}; its header takes "
-            f"{header_size} of them"
+            f"the byte code has {view.nbytes} bytes, but must have {module_size} bytes, with a header of "
+            f"{header_size} bytes"
         )
     return view[PREFIX.size : PREFIX.size + header_size]
 

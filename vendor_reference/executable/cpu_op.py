@@ -26,6 +26,7 @@ from litert.core.codec import (
     record,
     row,
 )
+from litert.core.counts import count_text
 from litert.core.element_type import ElementType
 from litert.core.sizes import MOST
 from litert.core.tensor_type import RankedTensorType
@@ -224,8 +225,9 @@ def check_channels(
     if len(scales) not in (1, channels) or len(zero_points) != len(scales):
         counts = f"1 or {channels}" if channels != 1 else "1"
         raise node.error(
-            f"{tensor_type} cannot have {len(scales)} scales and {len(zero_points)} zero points, but only "
-            f"{counts} of each for dimension {dimension}"
+            f"{tensor_type} has {count_text(len(scales), 'scale')} and "
+            f"{count_text(len(zero_points), 'zero point')}, but needs {counts} of each, because dimension "
+            f"{dimension} has {count_text(channels, 'element')}"
         )
 
 

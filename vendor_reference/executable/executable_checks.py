@@ -95,7 +95,7 @@ def check_constant(
             if element_type is not ElementType.FLOAT16:
                 raise inner.error(f"there is no scale for the constant of type {tensor_type}")
         elif element_type not in DEQUANTIZED_INTEGERS:
-            raise inner.error(f"the dequantization does not fit a constant of type {tensor_type}")
+            raise inner.error(f"a constant of type {tensor_type} cannot be dequantized")
         else:
             check_channels(inner, scale, zero_point, dequantization.dimension, tensor_type)
     if order:
@@ -123,8 +123,10 @@ def check_kernel_task(node: JsonNode, task: KernelTask) -> None:
     for place, index in enumerate(task.zeroed):
         kind = task.arguments[index].kind if index < len(task.arguments) else None
         if kind not in _ZEROED:
-            what = f"argument {index} of {len(task.arguments)}" if kind is None else kind.value
-            raise node.at("zeroed", place).error(f"{what} cannot be filled with zeros")
+            zeroed = node.at("zeroed", place)
+            if kind is None:
+                raise zeroed.error(out_of_range("argument", index, len(task.arguments)))
+            raise zeroed.error(f"an argument of kind {kind.value} cannot be filled with zeros")
     global_size, local_size = task.global_size, task.local_size
     if local_size is not None and len(local_size) != len(global_size):
         raise node.at("local_size").error(
@@ -175,6 +177,15 @@ def check_functions(node: JsonNode, executable: Executable, hint: str) -> None:
         checks.check_order()
         checks.check_taps()
         _check_name(node.at(index), function, executable.functions[:index], hint)
+
+
+def _place_mistake(offset: int, size: int, room: int, memory: str) -> str:
+    """Returns why `size` bytes at an offset are not a valid piece of a memory of `room` bytes; "" if they are."""
+    if offset % ALIGNMENT:
+        return f"offset {offset} is not a multiple of {ALIGNMENT}"
+    if offset + size > room:
+        return f"{size} bytes at offset {offset} do not fit into the {room} bytes of {memory}"
+    return ""
 
 
 def _check_name(node: JsonNode, function: Function, before: Sequence[Function], hint: str) -> None:
@@ -231,11 +242,8 @@ class _FunctionChecks:
         for index, shape in enumerate(function.shapes):
             node = self._node.at("shapes", index)
             offset, size = shape.offset, shape.size_bytes
-            if offset % ALIGNMENT or offset + size > function.ddr_size:
-                raise node.error(
-                    f"{size} bytes at offset {offset} do not fit into the {function.ddr_size} bytes of DDR, "
-                    "or are not aligned"
-                )
+            if mistake := _place_mistake(offset, size, function.ddr_size, "DDR"):
+                raise node.error(mistake)
             for dimension in (d for size in shape.sizes for d in shapes_in(size)):
                 self._check_dimension(dimension, index)
             if shape.kind in (ShapeKind.WRITTEN, ShapeKind.ASKED):
@@ -331,11 +339,8 @@ class _FunctionChecks:
         kind, offset, size = argument.kind, argument.offset, argument.size_bytes
         if argument.index >= self._counts.get(kind, MOST):
             return out_of_range(kind.value, argument.index, self._counts[kind])
-        if kind in self._arenas and (offset % ALIGNMENT or offset + size > self._arenas[kind]):
-            return (
-                f"{size} bytes at offset {offset} do not fit into the {self._arenas[kind]} bytes of "
-                f"{kind.name}, or are not aligned"
-            )
+        if kind in self._arenas:
+            return _place_mistake(offset, size, self._arenas[kind], kind.name)
         return ""
 
     def _check_kernel_task(self, node: JsonNode, task: KernelTask) -> None:
@@ -494,4 +499,7 @@ class _FunctionChecks:
         shapes = self._function.shapes
         rank = len(shapes[dimension.shape].pattern) if dimension.shape < num_known else 0
         if dimension.index >= rank:
-            raise self._node.error(f"the dimension {dimension} is not known")
+            raise self._node.error(
+                f"dimension {dimension.index} of dynamic shape {dimension.shape} is used, but does not exist "
+                "at this point"
+            )

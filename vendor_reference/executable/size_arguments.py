@@ -104,7 +104,7 @@ def argument_sizes(program: Program, names: Sequence[str]) -> list[Size]:
                 next(holes)
     for name in names:
         if name not in values:
-            what = f"the machine code needs {name}, but the op does not have this define"
+            what = f"the machine code needs {name}, but the op does not provide this define"
             hint = "Create the asset again with litert-npu layer build, for a model with this op."
             raise LiteRtError(Status.INVALID_ARGUMENT, what, hint=hint)
     return [size for name in names for size in values[name]]

@@ -30,7 +30,7 @@ from litert.abi.definitions import ffi
 from litert.abi.handles import Handles
 from litert.abi.status_codes import check
 from litert.abi.tensor_types import from_c, new_type
-from litert.core.counts import out_of_range
+from litert.core.counts import count_text, out_of_range
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -147,7 +147,8 @@ class Functions:
         if num_inputs < 0 or num_outputs < 0:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"an NPU call cannot have {num_inputs} inputs and {num_outputs} outputs",
+                f"an NPU call cannot have {count_text(num_inputs, 'input')} and "
+                f"{count_text(num_outputs, 'output')}",
                 name,
             )
         kind, module = self.open_module(device, executable_type, need(byte_code))

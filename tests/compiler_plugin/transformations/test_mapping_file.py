@@ -119,11 +119,11 @@ def test_an_op_that_is_declared_without_shapes_keeps_those_of_the_model(tmp_path
         ({"output_shapes": [["Y-6"]]}, "formula 'Y-6' is -2 where B=1, F=3, Y=4, X=6"),
         (
             {"output_shapes": [[1], [1]]},
-            "the declaration has 2 output_shapes, but the op has 1 outputs",
+            "the declaration has 2 output_shapes, but the op has 1 output",
         ),
         (
             {"output_types": ["int8", "int8"]},
-            "the declaration has 2 output_types, but the op has 1 outputs",
+            "the declaration has 2 output_types, but the op has 1 output",
         ),
         ({"output_types": [{"input": 2}]}, "the type of input 2, but the op has no such input"),
     ],
@@ -148,7 +148,7 @@ def test_a_size_that_only_a_run_tells_is_a_question_mark_in_errors(tmp_path: Pat
 
 WRONG = [
     ({"ops": []}, "$: field 'version' is missing"),
-    ({"version": 2, "ops": []}, "$.version: 2 is not from 1 to 1"),
+    ({"version": 2, "ops": []}, "$.version: 2 is not 1, the only allowed value"),
     ({"version": 1}, "$: field 'ops' is missing"),
     ({"version": 1, "ops": {}}, "$.ops: {} is not an array"),
     ({"version": 1, "ops": [], "opps": 1}, "unknown field 'opps'"),
@@ -157,9 +157,9 @@ WRONG = [
     ({"version": 1, "ops": [{"op": 3}]}, "$.ops[0].op: 3 is not a string"),
     (file_of(parameters="some"), "parameters: unknown value 'some'"),
     (file_of(params="all"), "unknown field 'params'"),
-    (file_of(output_shapes=[]), "output_shapes: 0 elements"),
+    (file_of(output_shapes=[]), "output_shapes: the array has 0 elements"),
     (file_of(output_shapes=["B"]), "output_shapes[0]: \"B\" is not an object"),
-    (file_of(output_shapes=[[]]), "output_shapes[0]: 0 elements"),
+    (file_of(output_shapes=[[]]), "output_shapes[0]: the array has 0 elements"),
     (file_of(output_shapes=[["Z"]]), "output_shapes[0][0]: formula 'Z'"),
     (file_of(output_shapes=[[1.5]]), "1.5 is not a whole number"),
     (file_of(output_shapes=[["OUTPUT0_SHAPE[0]"]]), "the formula uses an output's shape"),

@@ -108,7 +108,7 @@ WRONG: dict[str, tuple[dict[str, Any], Change, str]] = {
         "with match_kind 'scope', there are no start or end points",
     ),
     "inputs": (SCOPE, lambda d: d.update(inputs=[{"node": "a", "port": 0}]), "is not an array"),
-    "empty_input": (SCOPE, lambda d: d.update(inputs=[[]]), "$[0].inputs[0]: 0 elements"),
+    "empty_input": (SCOPE, lambda d: d.update(inputs=[[]]), "$[0].inputs[0]: the array has 0 elements"),
     "no_port": (SCOPE, lambda d: d["outputs"][0].pop("port"), "field 'port' is missing"),
     "negative_port": (SCOPE, lambda d: d["outputs"][0].update(port=-1), "-1 is not from 0"),
     "general_instances": (

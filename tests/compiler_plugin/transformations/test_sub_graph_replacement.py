@@ -115,9 +115,13 @@ def test_what_comes_from_outside_is_an_input_in_execution_order_and_constants_ar
         LiteRtError, match=r"single_input_node\(0\) needs a single reader, but 2 ops read input 0"
     ):
         match.single_input_node(0)
-    with pytest.raises(LiteRtError, match="the sub-graph has 1 outputs, but none with index 1"):
+    with pytest.raises(
+        LiteRtError, match="the sub-graph has no output 1: the only output has index 0"
+    ):
         match.output_node(1)
-    with pytest.raises(LiteRtError, match="the sub-graph has 2 inputs, but none with index -1"):
+    with pytest.raises(
+        LiteRtError, match="the sub-graph has no input -1: the 2 inputs have the indices 0 and 1"
+    ):
         match.input_nodes(-1)
 
 

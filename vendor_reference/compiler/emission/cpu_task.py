@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import Attribute, SSAValue
 
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ir.names import read_op_name
@@ -39,8 +40,9 @@ def emit_cpu_task(
     if (len(types), len(op.outputs)) != (len(kernel.op.inputs), len(kernel.op.outputs)):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the task has {len(types)} inputs and {len(op.outputs)} outputs, but the layer has "
-            f"{len(kernel.op.inputs)} and {len(kernel.op.outputs)}",
+            f"the task has {count_text(len(types), 'input')} and {count_text(len(op.outputs), 'output')}, "
+            f"but the layer has {count_text(len(kernel.op.inputs), 'input')} and "
+            f"{count_text(len(kernel.op.outputs), 'output')}",
             spec.location,
         )
     inputs: list[CpuPlace | None] = []

@@ -26,6 +26,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from litert.core.counts import count_text
 from vendor_reference.compiler.ir.assembly import number, parse_layer, print_layer
 from vendor_reference.compiler.ir.buffer_groups import BufferGroups, parse_groups, print_groups
 from vendor_reference.compiler.ir.edits import call, settle_called_types
@@ -118,7 +119,7 @@ class DeclaredOp:
             _set_ports(function, DYNAMIC_INPUTS, len(groups.input_shapes), len(groups.inputs))
             _set_ports(function, DYNAMIC_OUTPUTS, shapes, len(outputs))
         if self.is_on_buffers:
-            check_count("outputs", len(outputs), declared.num_outputs)
+            check_count("output", len(outputs), declared.num_outputs)
             num_given = shapes - declared.count_found()
             given, own = groups.output_shapes[:num_given], groups.output_shapes[num_given:]
             parts = (groups.inputs, groups.input_shapes, given, outputs, own, groups.scratch)
@@ -200,7 +201,8 @@ def _set_ports(function: FuncOp, name: str, count: int, tensors: int) -> None:
     ports = read_ports(function.attributes, name, count)
     if len(ports) != count or not all(0 <= port < tensors for port in ports):
         raise VerifyException(
-            f"the op has {count} shape operands, but its function has {name} = {list(ports)}"
+            f"the op has {count_text(count, 'shape operand')}, which does not fit the attribute "
+            f"{name} = {list(ports)} of the op's function"
         )
     function.attributes[name] = ArrayAttr([number(port) for port in ports])
 
@@ -209,8 +211,8 @@ def _check_declared(declared: tuple[int, int], inputs: int, outputs: int) -> Non
     """Checks that a function on tensors has as many inputs and outputs as the op."""
     if declared not in ((0, 0), (inputs, outputs)):
         raise VerifyException(
-            f"the op has {inputs} inputs and {outputs} outputs, but its function has {declared[0]} and "
-            f"{declared[1]}"
+            f"the op has {count_text(inputs, 'input')} and {count_text(outputs, 'output')}, but the function "
+            f"declares {count_text(declared[0], 'input')} and {count_text(declared[1], 'output')}"
         )
 
 

@@ -110,7 +110,7 @@ def _parse_dealloc(parser: Parser) -> DeallocOp:
     buffer = find_value(parser, parser.parse_unresolved_operand())
     at = parser.pos
     if parser.parse_optional_punctuation(":") and parser.parse_type() != buffer.type:
-        parser.raise_error(f"the buffer has type {buffer.type}", at)
+        parser.raise_error(f"the type after the colon is not the buffer's type, {buffer.type}", at)
     return release(buffer)
 
 

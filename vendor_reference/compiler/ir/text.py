@@ -226,7 +226,7 @@ def read_ir(text: str | bytes, name: str, context: Context) -> Ir:
     except ParseError as error:
         raise _parse_error(error) from error
     except RecursionError:
-        raise _error("nested too deep", parser.place(), "") from None
+        raise _error("the text is nested too deeply", parser.place(), "") from None
     except (LiteRtError, MemoryError):
         raise
     except Exception as error:  # xDSL's own error about text that it does not expect
@@ -242,7 +242,7 @@ def read_ir(text: str | bytes, name: str, context: Context) -> Ir:
 def _decode(text: str | bytes, name: str) -> str:
     if len(text) > MAX_TEXT_BYTES:
         raise _error(
-            (f"the text has {len(text)} bytes, at most {MAX_TEXT_BYTES} are allowed"), name, ""
+            (f"the text has {len(text)} bytes, but at most {MAX_TEXT_BYTES} are allowed"), name, ""
         )
     if isinstance(text, str):
         return text
@@ -251,7 +251,9 @@ def _decode(text: str | bytes, name: str) -> str:
     except UnicodeDecodeError as error:
         line = text.count(b"\n", 0, error.start) + 1
         raise _error(
-            (f"not a text: byte {error.start} is not UTF-8"), f"{name}:{line}", ""
+            f"the file is not a text: the byte at offset {error.start} is not UTF-8",
+            f"{name}:{line}",
+            "",
         ) from error
 
 

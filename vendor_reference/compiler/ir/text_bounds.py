@@ -51,25 +51,25 @@ def find_excess(text: str) -> tuple[int, str] | None:
     the end can take years.
     """
     if text.count("\\") > _MAX_WORDS:  # before the search, which takes memory for each
-        return text.index("\\"), f"more than {_MAX_WORDS} escapes in the text"
+        return text.index("\\"), f"the text has more than {_MAX_WORDS} escapes"
     depth = words = 0
     for token in _TOKEN.finditer(text):
         kind = token.lastgroup
         if kind == "word":
             words += 1
             if words > _MAX_WORDS:
-                what = f"more than {_MAX_WORDS} names and numbers in the text"
+                what = f"the text has more than {_MAX_WORDS} names and numbers"
                 return token.start(), f"{what}: write large constants as dense_resource<name>"
         elif kind == "open":
             depth += 1
             if depth > _MAX_DEPTH:
-                return token.start(), f"brackets nested deeper than {_MAX_DEPTH}"
+                return token.start(), f"the brackets are nested deeper than {_MAX_DEPTH} levels"
         elif kind == "close":
             depth -= 1
         elif kind == "number":
-            return token.start(), f"a number of more than {_MAX_DIGITS} digits"
+            return token.start(), f"a number has more than {_MAX_DIGITS} digits"
         elif kind == "quote":
-            what = "a string that does not end in its line, or has an unknown escape"
+            what = "a string does not end in its line, or has an unknown escape"
             return token.start(), what
     return None
 
@@ -80,7 +80,7 @@ def find_type_excess(ir_type: Attribute | None) -> str:
     Returns "" for other types.
     """
     if isinstance(ir_type, IntegerType) and ir_type.width.data > _MAX_INTEGER_BITS:
-        return f"an integer of more than {_MAX_INTEGER_BITS} bits"
+        return f"the integer type has more than {_MAX_INTEGER_BITS} bits"
     if isinstance(ir_type, AnyFloat) and not isinstance(ir_type, _FLOATS):
         return f"the IR does not support type {ir_type}"
     return ""
@@ -98,7 +98,7 @@ class Expansion:
         """Records the attribute of an alias; the attribute must stay alive. Returns the problem, or ""."""
         self._extents[id(attribute)] = size, height = self._extent(attribute)
         if height > _MAX_DEPTH:
-            return f"aliases nested deeper than {_MAX_DEPTH}"
+            return f"the aliases are nested deeper than {_MAX_DEPTH} levels"
         return "" if size <= _MAX_ALIASED else _TOO_MANY
 
     def use(self, attribute: Attribute) -> str:
@@ -110,7 +110,7 @@ class Expansion:
     def add_constant(self, shape: tuple[int, ...]) -> str:
         """Counts a constant of a shape; returns the problem, or ""."""
         if any(dim > _MAX_ALL for dim in shape) or (count := prod(shape)) > _MAX_ALL:
-            return f"a constant of more than {_MAX_ALL} elements in the text"
+            return f"a constant in the text has more than {_MAX_ALL} elements"
         self._elements += count
         if self._elements <= _MAX_DENSE_ELEMENTS:
             return ""
@@ -129,7 +129,7 @@ class Expansion:
 
 
 _MAX_ALL = MAX_TEXT_BYTES
-_TOO_MANY = f"aliases that expand to more than {_MAX_ALIASED} attributes"
+_TOO_MANY = f"the aliases expand to more than {_MAX_ALIASED} attributes"
 
 
 def _parts(attribute: Attribute) -> list[Attribute]:

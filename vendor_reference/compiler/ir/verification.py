@@ -22,6 +22,7 @@ from xdsl.dialects.memref import AllocOp, DeallocOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError, describe
 from litert.core.status import Status
 from vendor_reference.compiler.ir.types import (
@@ -64,10 +65,12 @@ def _check_op(op: Operation, places: Mapping[Operation, str], after: str) -> Non
         op.verify(verify_nested_ops=False)
         if isinstance(op, DeallocOp) and not isinstance(op.memref.owner, AllocOp):
             raise VerifyException(
-                "frees memory that no alloc has allocated: a function must not free its arguments"
+                "the op frees memory that no alloc has allocated; a function must not free its arguments"
             )
         if any(len(region.blocks) > 1 for region in op.regions):
-            raise VerifyException("has a region of several blocks, but only one is allowed")
+            raise VerifyException(
+                "the op has a region of several blocks, but a region may have only one block"
+            )
         for block in _blocks(op):
             if not block.ops:
                 block.verify()
@@ -146,7 +149,7 @@ def check_view(source: Attribute, result: Attribute) -> None:
 def check_count(what: str, found: int, expected: int) -> None:
     """Checks that a number is the expected number."""
     if found != expected:
-        raise VerifyException(f"{what}: {found}, expected {expected}")
+        raise VerifyException(f"the op has {count_text(found, what)}, expected {expected}")
 
 
 _Result = TypeVar("_Result")

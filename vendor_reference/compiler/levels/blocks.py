@@ -57,8 +57,8 @@ class BlockOp(LayerOp):
 
     def verify_(self) -> None:
         super().verify_()
-        check_count("inputs", len(self.inputs), 1)
-        check_count("outputs", len(self.outputs), 1)
+        check_count("input", len(self.inputs), 1)
+        check_count("output", len(self.outputs), 1)
         source, target = self.inputs[0].type, self.outputs[0].type
         plain, packed = (source, target) if self.IS_PACK else (target, source)
         try:

@@ -102,8 +102,8 @@ class TransferOp(LayerOp):
 
     @classmethod
     def check_types(cls, inputs: Sequence[Attribute], outputs: Sequence[Attribute]) -> None:
-        check_count("inputs", len(inputs), 1)
-        check_count("outputs", len(outputs), 1)
+        check_count("input", len(inputs), 1)
+        check_count("output", len(outputs), 1)
         source, target = inputs[0], outputs[0]
         if shape_of(source) != shape_of(target):
             raise VerifyException(

@@ -236,7 +236,9 @@ def _command(command: Command) -> Command:
             if not isinstance(number, TracedSize) or kinds[name] == "int":
                 continue
             if kinds[name] == "float" or number.least < 0:
-                raise NotTraceableError(f"field '{name}' has the value {number}")
+                raise NotTraceableError(
+                    f"field '{name}' of the instruction {command.instruction} depends on {number}"
+                )
         fields.append((name, _told_field(value)))
     return Command(command.instruction, tuple(fields))
 

@@ -20,6 +20,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import TypeAlias
 
+from litert.core.counts import count_text
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -254,8 +255,11 @@ class LibraryOp(ABC):
         fewest, greatest = self.num_outputs
         if least <= num_inputs <= most and fewest <= num_outputs <= greatest:
             return ""
-        expected = f"{_range_text(least, most)} and {_range_text(*self.num_outputs)}"
-        return f"the op has {num_inputs} inputs and {num_outputs} outputs, expected {expected}"
+        found = f"{count_text(num_inputs, 'input')} and {count_text(num_outputs, 'output')}"
+        expected = (
+            f"{_range_text(least, most, 'input')} and {_range_text(fewest, greatest, 'output')}"
+        )
+        return f"the op has {found}, expected {expected}"
 
     def operands(self, op: Op) -> Sequence[Tensor]:
         """Returns the inputs that are tensors at level IE."""
@@ -537,5 +541,5 @@ def _tensor_name(call: PlacedOp, index: int) -> str:
     return "the result" if len(call.results) == 1 else f"result {index - len(call.inputs)}"
 
 
-def _range_text(least: int, most: int) -> str:
-    return f"{least}" if least == most else f"{least} to {most}"
+def _range_text(least: int, most: int, noun: str) -> str:
+    return count_text(most, noun) if least == most else f"{least} to {count_text(most, noun)}"

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from litert.core.checked_json import JsonNode
 from litert.core.codec import BOOLEAN, Codec, Renamed, enumeration, integer, named, record
+from litert.core.counts import count_text
 from litert.core.output_shape import read_formula, read_output_shape
 from litert.core.status import Status
 from vendor_reference.custom_layers.asset_reader import DescriptionReader, no_layer_named
@@ -280,7 +281,8 @@ def _with_work_sizes(kernel: KernelSpec, node: JsonNode) -> KernelSpec:
     )
     if local and len(local) != max(len(sizes), 1):
         raise fields["local"].error(
-            f"there are {len(local)} local sizes for {max(len(sizes), 1)} global sizes"
+            f"the local size has {count_text(len(local), 'dimension')}, but the global size has "
+            f"{max(len(sizes), 1)}"
         )
     kernel = replace(kernel, global_size=sizes, local_size=local)
     if of := fields.get("of"):
