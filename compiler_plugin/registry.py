@@ -29,7 +29,7 @@ from litert.host.extensions import (
     load_entry_point,
     load_file,
 )
-from litert.host.stock_vendors import stock_vendor_folder, stock_vendor_folders
+from litert.host.stock_vendors import only_for, stock_vendor_folder, stock_vendor_folders
 
 _FILE_LOADER = "compiler_plugin.registry:load_plugin_file"
 _POINT_LOADER = "compiler_plugin.registry:load_plugin_point"
@@ -148,16 +148,13 @@ def load_plugin(
         return load_plugin(vendor, [*libs, stock], hosting)
     found = [point.name for point in installed]
     found += [plugin.factory.soc_manufacturer for plugin in registry.plugins]
-    wheels = ", ".join(stock_vendor_folders("compiler"))
-    wheels = f"; the wheel of stock LiteRT also contains plugins for {wheels}" if wheels else ""
-    only = f"only for {', '.join(found)}" if found else "and none for any other vendor"
     reasons = "".join(
-        f"{error.where} cannot be used: {' '.join(error.what.split())}. "
-        for error in registry.broken.values()
+        f"{path} cannot be used: {' '.join(error.what.split()).removesuffix('.')}. "
+        for path, error in registry.broken.items()
     )
     raise LiteRtError(
         Status.NOT_FOUND,
-        f"there is no usable compiler plugin for '{vendor}', {only}{wheels}",
+        f"there is no usable compiler plugin for '{vendor}'{only_for(found, 'compiler')}",
         hint=reasons
         + did_you_mean(
             vendor,

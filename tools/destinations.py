@@ -166,7 +166,7 @@ def write_file(path: str, write: Callable[[BinaryIO], object], sources: Iterable
         except OSError as error:
             if error.errno is None:  # raised by NumPy if the disk is full
                 raise OSError(
-                    errno.ENOSPC, f"the disk is probably full (elements: {error})"
+                    errno.ENOSPC, f"the disk is probably full: {error}, in elements"
                 ) from error
             raise
 

@@ -18,7 +18,7 @@ OUTPUT = Flag(
     "o",
     "",
     "The output file, given instead of the second argument: a path, - for standard output, -- "
-    "for standard error, or none to write no model.",
+    "for standard error, or none to write nothing.",
 )
 REPORT_FORM = REPORT._replace(help="Format of the report: text for people, json for programs.")
 REPORT_PLACE = Flag(

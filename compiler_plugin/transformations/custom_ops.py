@@ -32,6 +32,7 @@ from compiler_plugin.transformations.node import Node
 from compiler_plugin.transformations.node_attributes import flexbuffer_entries
 from compiler_plugin.transformations.op import CLASSES, DEFINITION, Op, is_builtin
 from compiler_plugin.transformations.op_request import refused
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.extensions import check_unique
@@ -82,7 +83,7 @@ def flexbuffer_options(node: Node) -> Mapping[str, Any]:
         return {}
     raise LiteRtError(
         Status.INVALID_FLATBUFFER,
-        f"the options of {node} are {len(node.custom_options)} bytes that are not a FlexBuffer map",
+        f"the {count_text(len(node.custom_options), 'byte')} of options are not a FlexBuffer map",
         hint="If the options are a C struct, read them with raw_options and the fields of the struct.",
     )
 

@@ -233,7 +233,7 @@ def _read_edge(entry: Any, nodes: Mapping[str, object]) -> Edge:
         ports = {"in": ports}
     if unknown := ports.keys() - {"in", "out"}:
         raise _bad(
-            f"edge {entry!r:.100} has the unknown attribute {', '.join(map(repr, unknown))}",
+            f"edge {entry!r:.100} has an unknown attribute: {', '.join(sorted(map(repr, unknown)))}",
             "Edges have the attributes 'in' and 'out'.",
         )
     return Edge(source, reader, ports.get("in"), ports.get("out"))

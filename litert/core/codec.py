@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from litert.core.checked_json import JsonNode
+from litert.core.counts import count_text
 
 _Value = TypeVar("_Value")
 _Other = TypeVar("_Other")
@@ -234,9 +235,13 @@ def hexadecimal(least: int = 0, most: int | None = None) -> Codec[bytes]:
         try:
             data = bytes.fromhex(digits)
         except ValueError:
-            raise node.error(f"{digits[:40]!r} is not a hexadecimal number") from None
+            raise node.error(
+                f"{digits[:40]!r} does not consist of two hexadecimal digits for each byte"
+            ) from None
         if len(data) < least or (most is not None and len(data) > most):
-            raise node.error(f"the text has {len(data)} bytes, expected {least} to {most}")
+            raise node.error(
+                f"the text stands for {count_text(len(data), 'byte')}, expected {least} to {most}"
+            )
         return data
 
     return Codec(read, bytes.hex)

@@ -313,10 +313,10 @@ def _guard_import(
     except (Exception, SystemExit) as error:  # a foreign module may raise anything
         place = find_place(error, folder) or find_place(error)
         what, inner = describe(error), ""
-        if isinstance(error, SyntaxError) and error.filename and error.lineno:
-            what, place = f"{type(error).__name__}: {error.msg}", f"{error.filename}:{error.lineno}"
-        if place.startswith(f"{where}:"):  # the place contains the path
-            where, place = place, ""
+        if isinstance(error, SyntaxError) and error.lineno:
+            what = f"{type(error).__name__}: {error.msg}"
+            if error.filename and not error.filename.startswith("<"):  # a file, not evaluated text
+                place = f"{error.filename}:{error.lineno}"
         hint = "Fix the module, or remove it from the search path."
         if isinstance(error, LiteRtError):
             what, inner, hint = error.what, error.where, error.hint or hint

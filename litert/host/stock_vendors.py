@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from litert.core.vendor_names import plain_name
@@ -31,3 +31,11 @@ def stock_vendor_folders(kind: Literal["compiler", "dispatch"]) -> Mapping[str, 
             if os.path.isdir(folder):
                 found.setdefault(name, folder)
     return found
+
+
+def only_for(vendors: Sequence[str], kind: Literal["compiler", "dispatch"]) -> str:
+    """Returns the end of an error about a missing vendor: `, only for A and for B in stock LiteRT's wheel`."""
+    places = [", ".join(vendors)] if vendors else []
+    if wheel := ", ".join(stock_vendor_folders(kind)):
+        places.append(f"{wheel} in stock LiteRT's wheel")
+    return f", only for {' and for '.join(places)}" if places else ", and none for any other vendor"

@@ -116,11 +116,12 @@ class _LoadCompiler:
                 found = self._try(name, warnings)
             except LiteRtError as problem:
                 errors.append(problem)
-                reasons.append(f"Vendor '{name}' failed: {problem}".removesuffix(".") + ".")
+                end = "" if str(problem).endswith((".", "?")) else "."
+                reasons.append(f"Vendor '{name}' failed: {problem}{end}")
                 continue
             if not isinstance(found, Nothing):
                 return found
-            reasons.append(f"Vendor '{name}' takes no op: {found.why}.")
+            reasons.append(f"Vendor '{name}' takes no op. {found.why}.")
         for warning in warnings:
             _LOG.warning("%s: %s", self.where, warning)
         told = " ".join(filter(None, [self.candidates.left_out, *reasons]))
@@ -218,8 +219,10 @@ def _why(report: Report, custom: Collection[str]) -> str:
         names = by_reason.setdefault(op.reason, [])
         if op.name not in names:
             names.append(op.name)
-    shown = [f"{_first(names, ', ')} ({reason})" for reason, names in by_reason.items()]
-    return _first(shown, "; ") or "no ops"
+    shown = [
+        f"{_first(names, ', ')}: {reason.removesuffix('.')}" for reason, names in by_reason.items()
+    ]
+    return _first(shown, "; ") or "The model has no ops"
 
 
 def _first(texts: Sequence[str], separator: str) -> str:

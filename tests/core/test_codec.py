@@ -140,8 +140,8 @@ def test_values_survive(codec: Codec[object], value: object, data: object) -> No
 @pytest.mark.parametrize(
     ("codec", "data", "says"),
     [
-        (hexadecimal(1, 2), "", "the text has 0 bytes, expected 1 to 2"),
-        (hexadecimal(), "0g", "'0g' is not a hexadecimal number"),
+        (hexadecimal(1, 2), "", "the text stands for 0 bytes, expected 1 to 2"),
+        (hexadecimal(), "0g", "'0g' does not consist of two hexadecimal digits for each byte"),
         (SHA256, "AB" * 32, "not a SHA-256 in hex"),
         (checked(TEXT, lambda text: "" if text else "an empty name"), "", "$: an empty name"),
     ],

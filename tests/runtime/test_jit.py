@@ -370,7 +370,7 @@ def test_the_reference_vendor_is_told_of_where_it_is_not_asked(
     )
     caplog.clear()
     assert doubled(load(raw("ADD"), plugins="", soc_manufacturer="Null")) == 1
-    assert "Vendor 'Null' takes no op: ADD (" in caplog.text and "Reference" not in caplog.text
+    assert "Vendor 'Null' takes no op. ADD: " in caplog.text and "Reference" not in caplog.text
 
 
 def test_that_no_vendor_takes_an_op_is_kept_too(
@@ -381,7 +381,7 @@ def test_that_no_vendor_takes_an_op_is_kept_too(
         assert doubled(load(raw("ADD"), soc_manufacturer="Test")) == 1
         assert (
             "No vendor compiled the model at load. "
-            "Vendor 'Test' takes no op: ADD (the plugin does not take the op)." in caplog.text
+            "Vendor 'Test' takes no op. ADD: the plugin does not take the op." in caplog.text
         )
     assert compilations == ["Test"]
 
@@ -418,7 +418,7 @@ def test_the_warnings_of_who_takes_nothing_are_said_once_and_only_where_nobody_t
     assert caplog.text.count("an asset is given for op 'other', but the model has no such op") == 1
     with pytest.raises(
         LiteRtError,
-        match=r"Vendor 'Coy' takes no op: double, ADD, SUB, 1 more \(the plugin does not",
+        match=r"Vendor 'Coy' takes no op\. double, ADD, SUB, 1 more: the plugin does not",
     ):
         load(raw("ADD", "SUB", "MUL", "double"), soc_manufacturer="Coy", **options)
 

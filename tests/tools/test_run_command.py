@@ -208,7 +208,7 @@ def test_a_disk_that_numpy_finds_full_is_said_to_be(in_folder: Path) -> None:
         raise OSError("64 requested and 3 written")  # as `ndarray.tofile` has it
 
     with pytest.raises(
-        LiteRtError, match=r"the disk is probably full \(elements: 64 requested and 3 written\)"
+        LiteRtError, match=r"the disk is probably full: 64 requested and 3 written, in elements"
     ) as error:
         write_file("out.npy", write)
     assert error.value.status is Status.FILE_IO and not list(in_folder.glob("*out.npy*"))

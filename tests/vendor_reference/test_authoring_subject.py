@@ -166,7 +166,7 @@ def test_what_is_no_type_is_refused(text: str) -> None:
     [
         ("", "", "neither a model nor shapes of an op are given"),
         ("4xf32", "{", "--options: the text is not JSON"),
-        ("4xf32", "[1]", "--options: not a JSON object"),
+        ("4xf32", "[1]", "--options: the JSON text is not an object"),
         ("4xf32", "@/no/such/file", "no such file"),
     ],
 )

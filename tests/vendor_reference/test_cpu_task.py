@@ -177,7 +177,7 @@ def _overflow(task: Any) -> None:
         (put("implementation", -1), "-1 is not from 0"),
         (put("asset", "sha256", "00"), "not a SHA-256"),
         (put("asset", "file_name", "../x.so"), "not a path inside the asset's folder"),
-        (put("op", "options", "xyz"), "not a hexadecimal number"),
+        (put("op", "options", "xyz"), "does not consist of two hexadecimal digits for each byte"),
         (put("op", "outputs", []), "0 elements, expected 1 or more"),
         (put("op", "inputs", 2, "scales", [0.5, 0.5]), "2 scales"),
         (put("op", "inputs", 2, "dimension", 4), "4 is not 0, the only allowed value"),

@@ -288,7 +288,7 @@ def test_a_header_with_any_other_value_is_refused_or_still_an_executable(
         (["functions", 0, "tasks", 0, "zeroed"], [99], "argument index 99 is out of range: the 7 arguments"),
         (["functions", 0, "tasks", 0, "zeroed"], [0], "an argument of kind input cannot be filled with zeros"),
         (["functions", 0, "tasks", 0, "arguments", 2, "kind"], "dram", "unknown value 'dram'"),
-        (["functions", 0, "tasks", 0, "arguments", 4, "scalar"], "0g", "is not a hexadecimal number"),
+        (["functions", 0, "tasks", 0, "arguments", 4, "scalar"], "0g", "not consist of two hexadecimal digits"),
         (["functions", 0, "tasks", 0, "global_size"], [1, 1, 1, 1], "4 elements, expected 1 to 3"),
         (["functions", 0, "tasks", 0, "global_size"], [2**32, 2**32, 1], "work items, but the maximum is"),
         (["functions", 0, "tasks", 0, "local_size"], [3, 1, 1], "does not divide"),

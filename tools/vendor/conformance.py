@@ -150,8 +150,7 @@ def _check_rules(
         if not libraries.origins.keys() & kinds:
             title = KINDS[kinds[0]].title
             raise usage_error(
-                f"--rule={name} selects rules of a {title} ({', '.join(rules)}), but the command line "
-                f"gives no {title}",
+                f"--rule={name} is about a {title}, but the command line gives no {title}",
                 f"Give the {title}'s file too, or omit the flag.",
             )
 

@@ -108,14 +108,12 @@ def find_installed(vendor: str) -> VendorLibraries:
         if (point := choose_vendor(vendor, list(named.items()), "Uninstall one of these packages."))
     }
     if not found:
-        from litert.host.stock_vendors import stock_vendor_folders
+        from litert.host.stock_vendors import only_for, stock_vendor_folders
 
-        wheel = ", ".join(stock_vendor_folders("compiler"))
-        wheel = f"; the wheel of stock LiteRT also contains plugins for {wheel}" if wheel else ""
         there = sorted({name for named in points.values() for name in named})
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"no installed vendor has the name '{vendor}', only {', '.join(there)}{wheel}",
+            f"there is no package for vendor '{vendor}'{only_for(there, 'compiler')}",
             hint=did_you_mean(
                 vendor,
                 [*there, *stock_vendor_folders("compiler")],

@@ -308,7 +308,7 @@ def _read_options(text: str) -> Mapping[str, FlexValue] | bytes | None:
     except (ValueError, RecursionError) as error:
         raise _bad_options(f"the text is not JSON: {error}") from None
     if not isinstance(options, dict):
-        raise _bad_options("not a JSON object")
+        raise _bad_options("the JSON text is not an object")
     return options
 
 

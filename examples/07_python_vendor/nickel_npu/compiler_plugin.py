@@ -71,7 +71,7 @@ class NickelPlugin(CompilerPlugin):
         """YOUR COMPILER: returns a byte code module with a function for each partition."""
         for op in [op for subgraph in partitions for op in subgraph.ops]:
             if op.name not in OPS or self._why_not(op):
-                raise LiteRtError(Status.UNSUPPORTED, f"the NPU does not support the op {op.name}")
+                raise LiteRtError(Status.UNSUPPORTED, f"the NPU does not support this {op.name} op")
         if any(len(subgraph.ops) != 1 for subgraph in partitions):
             raise LiteRtError(
                 Status.UNSUPPORTED,

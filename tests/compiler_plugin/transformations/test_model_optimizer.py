@@ -747,7 +747,7 @@ def test_a_class_that_cannot_work_is_an_error(
         ),
         (
             "dict(nodes=[('a', {}), ('b', {})], edges=[('a', 'b', {'at': 0})])",
-            "has the unknown attribute 'at'",
+            "has an unknown attribute: 'at'",
         ),
         (
             "dict(nodes=[('a', {}), ('b', {'kind': 'data'}), ('c', {})], edges=[('a', 'b'), ('c', 'b')])",

@@ -209,8 +209,8 @@ typedef struct LiteRtDispatchInterface {
    * [invoke.missing] If a buffer was never attached, or was detached, `invoke` fails, and the context can be used
    * again.
    * [invoke.unlocks] Before `invoke` returns, it unlocks each buffer that it has locked, even if it fails. `invoke`
-   * never locks a buffer that is already locked, because stock LiteRT's runtime refuses this. `invoke` therefore locks
-   * a buffer only once if the buffer is attached to two inputs.
+   * never locks a buffer that is already locked, because stock LiteRT's runtime refuses this. This also applies to a
+   * buffer that is attached to two inputs.
    * [invoke.memory] `invoke` does not leak memory: the memory of the process does not grow with the number of runs.
    * [invoke.threads] The host may use different contexts at the same time, from any thread. The host makes only one
    * call at a time on an invocation context, and only one call at a time on a device context. Attaching or detaching a
