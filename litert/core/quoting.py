@@ -28,7 +28,6 @@ def stock_text(message: str) -> str:
     """
     text = _NODE.sub(". ", " ".join(message.split()))
     text = _NO_KERNEL.sub(r"there is no CPU kernel for node \2, custom op '\1'.", text)
-    text = text.replace("'. there is no CPU kernel", "'; there is no CPU kernel")
     return name_text(text.removesuffix("."))
 
 
