@@ -110,7 +110,12 @@ def test_a_folder_is_no_source(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("k.txt", "'.txt'"), ("kernel", "no suffix"), ("k.CU", "'.cu'")]
+    ("name", "kind"),
+    [
+        ("k.txt", "a file with the suffix '.txt'"),
+        ("kernel", "a file without a suffix"),
+        ("k.CU", "a file with the suffix '.cu'"),
+    ],
 )
 def test_an_unknown_kind_of_asset_is_refused_with_those_known(
     tmp_path: Path, name: str, kind: str
@@ -118,7 +123,7 @@ def test_an_unknown_kind_of_asset_is_refused_with_those_known(
     with pytest.raises(LiteRtError) as error:
         read_layer("MyOp", str(tmp_path / name), memoryview(b""))
     assert error.value.status is Status.INVALID_TOOL_CONFIG
-    assert f"an asset with {kind}" in error.value.what
+    assert f"cannot read {kind} as an asset" in error.value.what
     assert {".bin", ".cl", ".json", ".so", ".xml"} <= set(
         error.value.hint.removesuffix(".").replace(",", "").split()
     )

@@ -316,4 +316,4 @@ def test_an_op_without_a_type_cannot_be_written() -> None:
     with pytest.raises(LiteRtError) as error:
         write_attributes(node)
     assert error.value.status is Status.INVALID_IR_TYPE
-    assert "Scale 'scale'" in error.value.what and error.value.hint
+    assert "op Scale 'scale'" in error.value.where and error.value.hint
