@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 _PLAIN = re.compile(r"[\w.:-]+(?: [\w.:-]+)*")
-_NODE = re.compile(r"(?<=\w)(?=Node number \d+ \()")
+_SENTENCE = re.compile(r"(?<=\w)\.?(?=Node number \d+ \(|Tensor \d+ is )")
 _NO_KERNEL = re.compile(
     r"Encountered unresolved custom op: (.*)\. See instructions: \S+ "
     r"Node number (\d+) \(\1\) failed to prepare\."
@@ -23,10 +23,10 @@ def name_text(name: str) -> str:
 def stock_text(message: str) -> str:
     """Returns an error message of stock LiteRT on one line; the message may contain names from a model.
 
-    Stock LiteRT appends the sentence `Node number ...` to some messages without a space. Its long message about a
-    custom op without a kernel is replaced by a clause.
+    Stock LiteRT appends sentences such as `Node number ...` to some messages without a space. Its long message
+    about a custom op without a kernel is replaced by a clause.
     """
-    text = _NODE.sub(". ", " ".join(message.split()))
+    text = _SENTENCE.sub(". ", " ".join(message.split()))
     text = _NO_KERNEL.sub(r"there is no CPU kernel for node \2, custom op '\1'.", text)
     return name_text(text.removesuffix("."))
 

@@ -138,7 +138,8 @@ BAD: dict[str, tuple[Callable[[], bytes], Status, str]] = {
     "a constant that is too small": (
         sparsity_lost,
         Status.INVALID_FLATBUFFER,
-        "^.{,300}Tensor [0-9]+ is invalidly specified in schema .*drop the sparsity.*litert-npu's apply_plugin",
+        "^.{,300}Tensor [0-9]+ is invalidly specified in schema "
+        ".*lost the sparsity data of the constant.*litert-npu's apply_plugin",
     ),
     "no shape output": (
         no_shape_output,

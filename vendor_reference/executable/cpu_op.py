@@ -83,7 +83,10 @@ class MemoryLayout:
             )
         whole = [d for d, b in zip(self.order, self.blocks, strict=True) if not b]
         if sorted(whole) != list(range(rank)):
-            return f"the layout has the dimensions {whole}, but the tensor has rank {rank}"
+            return (
+                f"the layout orders the dimensions {whole}, but must order each of the tensor's "
+                f"{count_text(rank, 'dimension')} once"
+            )
         seen: set[int] = set()
         blocked: set[int] = set()
         for dimension, block in zip(self.order, self.blocks, strict=True):

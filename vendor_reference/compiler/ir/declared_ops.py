@@ -199,10 +199,15 @@ def _groups(
 def _set_ports(function: FuncOp, name: str, count: int, tensors: int) -> None:
     """Stores to which inputs or outputs the shapes belong; by default, these are the first inputs or outputs."""
     ports = read_ports(function.attributes, name, count)
-    if len(ports) != count or not all(0 <= port < tensors for port in ports):
+    if len(ports) != count:
         raise VerifyException(
-            f"the op has {count_text(count, 'shape operand')}, which does not fit the attribute "
-            f"{name} = {list(ports)} of the op's function"
+            f"the op has {count_text(count, 'shape operand')}, but the attribute {name} = "
+            f"{list(ports)} of the op's function requires {len(ports)}"
+        )
+    if not all(0 <= port < tensors for port in ports):
+        raise VerifyException(
+            f"the op has shape operands for the tensors {list(ports)}, but only "
+            f"{count_text(tensors, 'tensor')}"
         )
     function.attributes[name] = ArrayAttr([number(port) for port in ports])
 
