@@ -88,9 +88,13 @@ def read_inputs(
         if spec is None and path.endswith(".npz"):
             new = find_arrays(path, specs, "in")
             if not new:
-                names = ", ".join(s.name for s in specs)
+                there = ", ".join(read_named_arrays(path, "in0")) or "none"
                 raise bad_input(
-                    path, f"no array in the file has the name of an input; the inputs are {names}"
+                    path,
+                    "no array in the file has the name of an input. Names of the inputs: "
+                    f"{', '.join(s.name for s in specs)}. Names of the arrays: {there}",
+                    f"Write the file with numpy.savez({os.path.basename(path)!r}, "
+                    f"**{{{specs[0].name!r}: array}}).",
                 )
         else:
             spec = spec or next((s for s in specs if s.name not in found), None)

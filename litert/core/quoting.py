@@ -9,6 +9,7 @@ import re
 
 _PLAIN = re.compile(r"[\w.:-]+(?: [\w.:-]+)*")
 _SENTENCE = re.compile(r"(?<=\w)\.?(?=Node number \d+ \(|Tensor \d+ is )")
+_UNKNOWN_OP = re.compile(r"Encountered unresolved custom op: (.*?)\. See instructions: ")
 _NO_KERNEL = re.compile(
     r"Encountered unresolved custom op: (.*)\. See instructions: \S+ "
     r"Node number (\d+) \(\1\) failed to prepare\."
@@ -29,6 +30,12 @@ def stock_text(message: str) -> str:
     text = _SENTENCE.sub(". ", " ".join(message.split()))
     text = _NO_KERNEL.sub(r"there is no CPU kernel for node \2, custom op '\1'.", text)
     return name_text(text.removesuffix("."))
+
+
+def unknown_custom_op(message: str) -> str:
+    """Returns the name of the custom op for which stock LiteRT has no kernel; "" if another error occurred."""
+    found = _UNKNOWN_OP.search(" ".join(message.split()))
+    return found[1] if found else ""
 
 
 def continued(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from litert.core.errors import LiteRtError
-from litert.core.quoting import stock_text
+from litert.core.quoting import shell_word, stock_text, unknown_custom_op
 from litert.core.status import Status
 from litert.core.tracing import SpanKind, span
 from litert.cpu_kernel_mode import CpuKernelMode
@@ -65,7 +65,8 @@ class GraphInterpreter:
           num_threads: Number of CPU threads.
           kernel_mode: Kernels that run the ops outside of NPU calls.
           make_kernel: Function that creates the kernels for NPU calls.
-          custom_op_hint: Hint in the error about a custom op that neither the NPU nor the CPU can run.
+          custom_op_hint: Hint in the error about a custom op that neither the NPU nor the CPU can run, with `<op>`
+            in place of the op's name.
           stock_arguments: Further arguments for stock LiteRT's constructor; delegates among them get the ops after
             this project's delegate.
           profiler: Profiler to which XNNPACK reports the times of its operators.
@@ -149,7 +150,9 @@ class GraphInterpreter:
                 del own  # the exception holds this frame
         if not isinstance(error, (RuntimeError, ValueError)):
             raise error
-        hint = self._custom_op_hint if "custom op" in message else ""
+        hint = ""
+        if op := unknown_custom_op(message):
+            hint = self._custom_op_hint.replace("<op>", shell_word(op))
         if _SMALL_CONSTANT in message:
             what = f"{what}, because a constant has fewer bytes than its tensor"
             hint = _SPARSITY_IS_LOST

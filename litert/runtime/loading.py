@@ -41,8 +41,12 @@ from litert.runtime.trial_opening import check_opens
 
 _LOG = logging.getLogger(__name__)
 
-_COMPILE_IT = "Compile the model with apply_plugin."
+_COMPILE_IT = "To use the NPU, compile the model with apply_plugin."
 _GIVE_ASSET = "Give an asset for the op with --npu_custom_op_info=<op>,<file>; in Python, with custom_op_infos."
+_NOT_COMPILED = f"The model is not compiled for an NPU. {_GIVE_ASSET}"
+_NOT_TAKEN = (
+    f"The model was compiled when it was loaded, but the vendor did not take the op. {_GIVE_ASSET}"
+)
 _LEFT_ON_CPU = (
     "apply_plugin left the op on the CPU, which has no kernel for the op. The report of apply_plugin "
     "says why. With --require_npu=<op> or --require_runnable, apply_plugin fails instead."
@@ -75,11 +79,11 @@ class _OpenedModel(NamedTuple):
         """Whether a compiler has made the model, even if all ops stayed on the CPU."""
         return self.model.find_metadata(STAMP_KEY) is not None or self.has_npu_calls
 
-    def why_on_cpu(self, unless_tried: str) -> str:
-        """Returns the reason why a model is not compiled, or the given hint."""
+    def why_on_cpu(self, advice: str) -> str:
+        """Returns the advice, with the reason why compiling at load failed."""
         if self.why_not_compiled:
-            return f"No vendor compiled the model at load. {self.why_not_compiled}"
-        return unless_tried
+            return f"{advice} No vendor compiled the model at load. {self.why_not_compiled}"
+        return advice
 
 
 TakeKernels: TypeAlias = Callable[[Sequence[str]], object]
@@ -149,9 +153,11 @@ def load_unplanned(
         limit = None if options.verify else AT_LOAD_LIMIT
         file = MappedFile(source) if isinstance(source, str) else source
         opened = _open(file, where, limit, given, graph)
+        is_compiled_here = False
         if HardwareAccelerator.NPU in accelerators and not opened.is_compiled:
             raw, opened = opened, _compile(opened, where, environment, options, resources, graph)
-            if opened.source is not raw.source:
+            is_compiled_here = opened.source is not raw.source
+            if is_compiled_here:
                 graph.callback(given.close)
         check_for_stock(opened.model, where)
         if options.verify and opened.is_compiled:
@@ -181,9 +187,7 @@ def load_unplanned(
             num_threads,
             kernel_mode,
             kernels.make,
-            custom_op_hint=_LEFT_ON_CPU
-            if opened.is_compiled
-            else f"{_GIVE_ASSET} {opened.why_on_cpu('')}".rstrip(),
+            custom_op_hint=_custom_op_hint(opened, is_compiled_here),
             stock_arguments=stock_arguments or {},
             profiler=_open_profiler() if options.enable_profiling else None,
             warning=_cpu_only_warning(opened, where) if warns else "",
@@ -370,6 +374,13 @@ def _check_accelerators(
             else "With HardwareAccelerator.CPU (on the command line, --accelerator=npu,cpu), the CPU "
             f"runs the model. {opened.why_on_cpu(_COMPILE_IT)}",
         )
+
+
+def _custom_op_hint(opened: _OpenedModel, is_compiled_here: bool) -> str:
+    """Returns the hint for a custom op without a kernel; `<op>` stands for the op's name."""
+    if is_compiled_here:
+        return _NOT_TAKEN
+    return _LEFT_ON_CPU if opened.is_compiled else opened.why_on_cpu(_NOT_COMPILED)
 
 
 def _cpu_only_warning(opened: _OpenedModel, where: str) -> str:
