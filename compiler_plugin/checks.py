@@ -160,7 +160,7 @@ def _target(model: Model) -> str:
         stamp = read_stamp(model)
     except LiteRtError:  # older files have stamps of other sizes
         return ""
-    return f" for {stamp.soc_manufacturer} {stamp.soc_model}" if stamp else ""
+    return f" for {stamp.soc_manufacturer}'s SoC {stamp.soc_model}" if stamp else ""
 
 
 def check_shape_bounds(model: Model, bounds: Mapping[str, Sequence[int]]) -> None:

@@ -100,8 +100,8 @@ def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registr
         if not find_files([folder], [_PYTHON, SHARED_LIBRARY]):
             broken[folder] = LiteRtError(
                 Status.NOT_FOUND,
-                "there is no compiler plugin in this folder or its subfolders: no file name "
-                f"matches {_PYTHON} or {SHARED_LIBRARY}",
+                "no file in this folder or its subfolders has the name of a compiler plugin, "
+                f"{_PYTHON} or {SHARED_LIBRARY}",
                 folder,
             )
     for path in find_files(libs, [_PYTHON, SHARED_LIBRARY]):

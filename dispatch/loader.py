@@ -87,8 +87,8 @@ def why_no_table(library_path: str) -> str:
     if not library_path or find_files([library_path], FILE_PATTERNS):
         return ""
     return (
-        f"{library_path}: there is no dispatch table in this folder or its subfolders: no file "
-        f"name matches {FILE_PATTERNS[0]}"
+        f"{library_path}: no file in this folder or its subfolders has the name of a dispatch table, "
+        f"{FILE_PATTERNS[0]}"
     )
 
 

@@ -124,6 +124,6 @@ def _serialization() -> Any:
         raise LiteRtError(
             Status.NOT_FOUND,
             "signatures need the package cryptography, which is not installed",
-            hint="pip install 'litert-npu[sign]'",
+            hint="Install the package: pip install 'litert-npu[sign]'.",
         ) from None
     return serialization

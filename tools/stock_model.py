@@ -70,10 +70,10 @@ def _find_tensors(model: Model, key: str, path: str) -> tuple[dict[str, int], di
     if entry.subgraph is not model.subgraphs[0]:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"the times of signature '{key}' cannot be compared, because the signature does not belong "
-            "to the main subgraph",
+            f"the times of signature '{key}' cannot be compared, because stock LiteRT copies the arrays of "
+            "signatures outside the main subgraph",
             path,
-            "Measure a signature of the main subgraph: stock LiteRT copies the arrays of other signatures.",
+            "Measure a signature of the main subgraph.",
         )
     places = {tensor: index for index, tensor in enumerate(entry.subgraph.tensors)}
     inputs = {name: places[tensor] for name, tensor in entry.inputs}

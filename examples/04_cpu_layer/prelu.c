@@ -29,7 +29,7 @@ static LiteRtNpuStatus GetOutputShapes(const LiteRtNpuOp* op, LiteRtNpuTensorTyp
 
 static size_t GetNumImplementations(const LiteRtNpuOp* op, LiteRtNpuMessage* message) {
   if (op->num_inputs != 2 || op->num_outputs != 1 || op->inputs[0].type.rank < 2) {
-    LiteRtNpuFail(message, kLiteRtNpuInvalidArgument, "PReLU needs two inputs, a tensor of rank 2 or more and the slopes, and one output");
+    LiteRtNpuFail(message, kLiteRtNpuInvalidArgument, "PReLU needs one output and two inputs: a tensor of rank 2 or more, and the slopes");
     return 0;
   }
   return 2;

@@ -135,7 +135,7 @@ class JsonNode:
             raise self.error(f"{_shown(value)} is not a whole number")
         if not low <= value <= high:
             if low == high:
-                raise self.error(f"{value} is not {low}, the only allowed value")
+                raise self.error(f"the value is {value}, but must be {low}")
             raise self.error(f"{value} is not from {low} to {high}")
         return value
 

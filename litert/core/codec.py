@@ -249,7 +249,7 @@ def hexadecimal(least: int = 0, most: int | None = None) -> Codec[bytes]:
 
 def _digest_mistake(digest: str) -> str:
     is_digest = len(digest) == _DIGEST_LENGTH and not set(digest) - set("0123456789abcdef")
-    return "" if is_digest else "not a SHA-256 in hex"
+    return "" if is_digest else "the value is not a SHA-256 in lower-case hexadecimal digits"
 
 
 SHA256 = checked(TEXT, _digest_mistake)

@@ -355,7 +355,7 @@ def test_a_compiled_model_is_not_compiled_again(
     chain: Chain, fake_options: Options, tmp_path: Path
 ) -> None:
     apply_plugin(chain("A"), tmp_path / "out.bin", fake_options())
-    with pytest.raises(LiteRtError, match="already compiled for Fake F1"):
+    with pytest.raises(LiteRtError, match="already compiled for Fake's SoC F1"):
         apply_plugin(tmp_path / "out.bin", tmp_path / "again.bin", fake_options())
     with read_model(tmp_path / "out.bin") as model:
         model.set_metadata(STAMP_KEY, Blob(b"a stamp of another size"))

@@ -80,7 +80,7 @@ def test_a_folder_without_plugins_is_warned_of(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     libs = [str(tmp_path / "empty"), *write(tmp_path / "full")]
     sentence = (
-        "there is no compiler plugin in this folder or its subfolders: no file name matches "
+        "no file in this folder or its subfolders has the name of a compiler plugin, "
         "LiteRtCompilerPlugin*.py or libLiteRtCompilerPlugin*.so"
     )
     for vendor in ("Acme", "Null"):

@@ -142,7 +142,7 @@ def test_values_survive(codec: Codec[object], value: object, data: object) -> No
     [
         (hexadecimal(1, 2), "", "the text stands for 0 bytes, expected 1 to 2"),
         (hexadecimal(), "0g", "'0g' does not consist of two hexadecimal digits for each byte"),
-        (SHA256, "AB" * 32, "not a SHA-256 in hex"),
+        (SHA256, "AB" * 32, "the value is not a SHA-256 in lower-case hexadecimal digits"),
         (checked(TEXT, lambda text: "" if text else "an empty name"), "", "$: an empty name"),
     ],
 )

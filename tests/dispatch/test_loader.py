@@ -81,7 +81,7 @@ def test_a_folder_without_a_table_is_warned_of(
 ) -> None:
     (tmp_path / "driver.py").write_text(TABLE)
     sentence = (
-        f"{tmp_path}: there is no dispatch table in this folder or its subfolders: no file name matches "
+        f"{tmp_path}: no file in this folder or its subfolders has the name of a dispatch table, "
         "LiteRtDispatch*.py"
     )
     assert sentence in refuses("Akme", tmp_path).what

@@ -149,9 +149,10 @@ def test_a_folder_of_libs_without_plugins_is_a_warning_in_the_report(
     (tmp_path / "empty").mkdir()
     libs = f"--libs={VENDORS},{tmp_path / 'empty'}"
     assert apply(libs, "--soc_manufacturer=Fake", source, "none") == 0
-    assert f"Warning: {tmp_path / 'empty'}: there is no compiler plugin in this folder" in (
-        capsys.readouterr().out
-    )
+    assert (
+        f"Warning: {tmp_path / 'empty'}: no file in this folder or its subfolders has the name of a "
+        "compiler plugin"
+    ) in capsys.readouterr().out
 
 
 def test_nothing_is_written_to_none(source: Path, capsys: Capture) -> None:

@@ -479,5 +479,5 @@ def test_flags_to_compile_with_mean_nothing_to_a_compiled_file(
 ) -> None:
     assert litert_npu("run", copying, "--soc_manufacturer=Null") == 2
     printed = capsys.readouterr().err
-    assert "the model is already compiled for Null" in printed
+    assert "the model is already compiled for Null's SoC NULL1" in printed
     assert "Remove the flags for compilation" in printed

@@ -356,7 +356,10 @@ def test_a_shape_that_cannot_be_is_an_error_before_anything_runs(
         ({"shapes": 'return LiteRtNpuFail(message, kLiteRtNpuInvalidArgument, "no tens");'}, "no tens"),
         ({"shapes": f"shapes[0].rank = 3; {OK}"}, "returns rank 3 for output 0, but the output has rank 2"),
         ({"shapes": "abort();"}, "crashed"),
-        ({"shapes": f"shapes[0].dims[0] = 10; shapes[0].dims[1] = 4; {OK}"}, "in the model it has [-1, 3]"),
+        (
+            {"shapes": f"shapes[0].dims[0] = 10; shapes[0].dims[1] = 4; {OK}"},
+            "computes the shape [10, 4] for output 0, but the output has shape [-1, 3] in the model",
+        ),
     ],
     ids=["refused", "rank", "crash", "another shape"],
 )  # fmt: skip

@@ -249,7 +249,10 @@ def test_errors_have_the_library_s_words(tmp_path: Path) -> None:
     kernel = asked.init(op, 0, simplest_config(op), [PLACE], [PLACE])
     with pytest.raises(LiteRtError) as error:
         kernel.execute([0], [0])
-    assert error.value.what == "library 'test layers' 0.5, execute: the sensor is asleep"
+    assert (
+        error.value.what
+        == "library 'test layers' 0.5 reports an error in execute: the sensor is asleep"
+    )
     assert error.value.status is Status.RUNTIME_FAILURE and "op 'y'" in error.value.where
 
 
@@ -318,7 +321,8 @@ def test_names_of_layers_are_checked(tmp_path: Path, name: str) -> None:
         ),
         (
             "config->inputs[0].layout.order[0] = 1;",
-            r"input 0: the layout orders the dimensions \[1, 1\], but must order each of the tensor's 2",
+            r"input 0: the layout has the dimensions \[1, 1\], but needs each of the tensor's dimensions "
+            r"\[0, 1\] once",
         ),
         (
             "config->outputs[0].layout.order[1] = 9;",
@@ -334,7 +338,7 @@ def test_names_of_layers_are_checked(tmp_path: Path, name: str) -> None:
         ),
         ("config->inputs[0].element_type = 99;", "input 0 cannot have element type 99"),
         ("config->inputs[0].element_type = 5;", "input 0 cannot have element type STRING"),
-        ("config->outputs[0].in_place = 1;", "output 0 cannot use the memory of input 1"),
+        ("config->outputs[0].in_place = 1;", "in_place of output 0 is 1, but must be from -1 to 0"),
         ("return 77;", "returns status 77, which is not a LiteRtNpuStatus"),
         ("return kLiteRtNpuError;", "the library gives no reason, only status ERROR"),
     ],

@@ -147,12 +147,12 @@ def test_a_text_with_another_cpu_layer_is_refused() -> None:
         (
             "1x3x4x4x8xf32>",
             "1x3x4x4x9xf32>",
-            "but (1, 4, 4, 20) in layout nChw8c has shape (1, 3, 4, 4, 8)",
+            "but a tensor of shape (1, 4, 4, 20) has shape (1, 3, 4, 4, 8) in the blocked layout nChw8c",
         ),
         (
             "blocks = [0 : i64, 0 : i64, 0 : i64, 0 : i64, 8 : i64]",
             "blocks = []",
-            "5 memory dimensions, but 0 block sizes",
+            "for each of its 5 memory dimensions, but has 0 block sizes",
         ),
         ("blocks = [", "blocks = 7 : i64, other = [", "blocks is 7 : i64, expected an array"),
     ],

@@ -214,7 +214,7 @@ def test_an_op_that_the_library_cannot_do_stays_on_the_cpu(tmp_path: Path) -> No
     _, report = compile_model(tmp_path, model, {"PReLU": prelu(tmp_path)})
     (op,) = report.cpu_ops
     assert (
-        "PReLU needs two inputs, a tensor of rank 2 or more and the slopes, and one output"
+        "PReLU needs one output and two inputs: a tensor of rank 2 or more, and the slopes"
         in op.reason
     )
 
@@ -250,13 +250,16 @@ def test_a_compiled_file_runs_only_where_it_is_allowed(tmp_path: Path, x: Array)
     ("parts", "says"),
     [
         ({"configuration": f"*(volatile int*)8 = 1; {OK}"}, r"crashed (SIGSEGV"),
-        ({"shapes": f"shapes[0].dims[1] = 9; {OK}"}, "output 0 has shape [2, 9, 4, 20]"),
+        (
+            {"shapes": f"shapes[0].dims[1] = 9; {OK}"},
+            "computes the shape [2, 9, 4, 20] for output 0",
+        ),
         ({"version": "2"}, "the library's interface has version 2"),
         ({"entry": "another"}, "exports no function"),
         ({"types": '"One", "Two"'}, "the library has no layer type 'Double', only One, Two"),
         (
             {"init": 'return LiteRtNpuFail(message, kLiteRtNpuOutOfMemory, "9 GiB");'},
-            "library 'test layers' 0.5, init: 9 GiB",
+            "library 'test layers' 0.5 reports an error in init: 9 GiB",
         ),
     ],
 )
@@ -349,7 +352,9 @@ def test_a_library_in_cpp_throws_nothing_at_the_host(tmp_path: Path) -> None:
     subprocess.run([compiler, *flags, "-shared", "-fPIC", source, "-o", path], check=True)
     compiled, _ = compile_model(tmp_path, chain("Double", shape=(4,)), {"Double": path})
     assert run(compiled, np.ones(4, np.float32)).tolist() == [1, 2, 3, 4]
-    with pytest.raises(LiteRtError, match=r"'C\+\+ layers' 1, execute: a negative number"):
+    with pytest.raises(
+        LiteRtError, match=r"'C\+\+ layers' 1 reports an error in execute: a negative number"
+    ):
         run(compiled, -np.ones(4, np.float32))
 
 
@@ -358,7 +363,9 @@ def test_a_failing_run_names_library_and_op(tmp_path: Path, x: Array) -> None:
         tmp_path, execute='return LiteRtNpuFail(message, kLiteRtNpuError, "no license");'
     )
     compiled, _ = compile_model(tmp_path, chain("Double"), {"Double": path})
-    with pytest.raises(LiteRtError, match=r"'test layers' 0.5, execute: no license.*op 't0'"):
+    with pytest.raises(
+        LiteRtError, match=r"'test layers' 0.5 reports an error in execute: no license.*op 't0'"
+    ):
         run(compiled, x)
 
 

@@ -175,12 +175,12 @@ def _overflow(task: Any) -> None:
     ("change", "says"),
     [
         (put("implementation", -1), "-1 is not from 0"),
-        (put("asset", "sha256", "00"), "not a SHA-256"),
+        (put("asset", "sha256", "00"), "the value is not a SHA-256 in"),
         (put("asset", "file_name", "../x.so"), "not a path inside the asset's folder"),
         (put("op", "options", "xyz"), "does not consist of two hexadecimal digits for each byte"),
         (put("op", "outputs", []), "0 elements, expected 1 or more"),
         (put("op", "inputs", 2, "scales", [0.5, 0.5]), "2 scales"),
-        (put("op", "inputs", 2, "dimension", 4), "4 is not 0, the only allowed value"),
+        (put("op", "inputs", 2, "dimension", 4), "the value is 4, but must be 0"),
         (put("config", "inputs", []), "0 elements, expected 3"),
         (put("config", "inputs", 0, "order", [0, 1, 2]), "blocks"),
         (put("config", "inputs", 0, "blocks", [0] * 5), "dimensions"),
@@ -230,7 +230,7 @@ def test_a_task_that_nobody_wrote_is_refused(change: Callable[[Any], None], says
             put("shapes", 0, "pattern", [-1, -1]),
             "a kernel with a dynamic batch cannot take a tensor of shape ?x?",
         ),
-        (put("shapes", 1, "index", 1), "1 is not 0, the only allowed value"),
+        (put("shapes", 1, "index", 1), "the value is 1, but must be 0"),
         (put("shapes", 1, "output", 1), "output 1 of task 0"),
         (
             put("shapes", 1, "kind", "written"),

@@ -123,7 +123,7 @@ WRONG = {
     "shapes that are not its": (
         "IE.Open(%x)[%s, %s] : tensor<4xf32>, !shape.shape -> tensor<4xf32>",
         "%s = IE.ActualShapeOf %x : tensor<4xf32> -> !shape.shape",
-        "2 shape operands, but the attribute dynamic_inputs = [0] of the op's function requires 1", "2:1"),
+        "2 shape operands, but the attribute dynamic_inputs = [0] of the op's function has 1 element", "2:1"),
     "a shape in front of its tensor": (
         "IE.One(%x) : tensor<4xf32> -> !shape.shape, tensor<4xf32>", "",
         "write all tensors first, and then their shapes", "2:14"),

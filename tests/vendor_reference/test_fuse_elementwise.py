@@ -168,8 +168,8 @@ def test_a_chain_has_a_greatest_length_so_that_many_layers_take_linear_time() ->
     [
         ("a +", "'a +' is not an expression"),
         ("import os; a", "is not an expression"),
-        ("a.b", "'a.b' is not a valid expression of the operand a"),
-        ("a + b", "'b' is not a valid expression of the operand a"),
+        ("a.b", "'a.b' is not a valid expression with the operand a"),
+        ("a + b", "'b' is not a valid expression with the operand a"),
         ("make_coffee(a)", "the firmware has no operation 'make_coffee_float'"),
         ("a < 1", "the expression has type int, but the result has type float"),
         ("a + int(a)", "have different types"),

@@ -127,7 +127,7 @@ def test_a_float_in_hexadecimal_is_its_bits(context: Context) -> None:
     assert constant.data.data.hex() == "0000803f0000807f0000c0ff"
     (again,) = read_ir(str(function), "f.mlir", context).module.ops
     assert again.attributes["a"] == constant
-    with pytest.raises(LiteRtError, match="more than the 16 bits of f16"):
+    with pytest.raises(LiteRtError, match="does not fit into the 16 bits of f16"):
         read_ir(text.replace("f32", "f16"), "f.mlir", context)
 
 

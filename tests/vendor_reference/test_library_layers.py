@@ -109,7 +109,11 @@ def test_layers_that_no_kernel_does_are_no_valid_text(op: str, result: str, says
             "the result tensor<5xf32> does not fit the operands tensor<3x4xf32>",
         ),
         ("IE.LeakyReLU(%a)", "3 -> 3", "the slope 'alpha' is not a finite number"),
-        ("IE.Pad(%a)", "3 -> 5", "the paddings () and () do not fit the operand"),
+        (
+            "IE.Pad(%a)",
+            "3 -> 5",
+            "the paddings are [] before and [] after, but each list needs one number",
+        ),
         (
             "IE.Pad(%a) {before = array<i64: 1>, after = array<i64: 1>}",
             "3 -> 5",

@@ -278,7 +278,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
     ),
     "a padding of less than nothing": (
         lambda b: b.op("PAD", [tensor(b, shape=(4,)), ints(b, -1, 2)], [output(b, shape=(5,))]),
-        "the paddings (-1,) and (2,) do not fit the operand",
+        "the paddings are [-1] before and [2] after, but each list needs one number",
     ),
     "a padding that makes another shape": (
         lambda b: b.op("PAD", [tensor(b, shape=(4,)), ints(b, 1, 2)], [output(b, shape=(9,))]),

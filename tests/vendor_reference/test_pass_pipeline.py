@@ -87,7 +87,9 @@ def test_a_new_pass_is_one_new_file(new_pass: Path) -> None:
 @pytest.mark.parametrize("after", ["make-coffee", "rest"])
 def test_a_pass_stands_behind_one_that_a_compilation_runs(new_pass: Path, after: str) -> None:
     new_pass.write_text(NEW_PASS.format(after=after))
-    with pytest.raises(LiteRtError, match=f"pass 'rest' runs after '{after}'") as error:
+    with pytest.raises(
+        LiteRtError, match=f"pass 'rest' must run after '{after}', but no earlier pass"
+    ) as error:
         find_passes()
     assert "plan-memory" in error.value.hint
 

@@ -106,7 +106,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     if bool(arguments) == bool(flags.manufacturer):
         both = "the command line has both --manufacturer and FILES"
         neither = "the command line has neither --manufacturer nor FILES"
-        raise usage_error(both if arguments else neither, "Give one of the two, see --help.")
+        raise usage_error(both if arguments else neither, "Give one of the two. See --help.")
     if arguments:
         origins = [read_origin(path) for path in arguments]
     else:

@@ -84,7 +84,7 @@ def _add(
     if any(isinstance(operand.type, ShapeType) for operand in op.operands):
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"a layer requires strides {list(strides)} of a tensor whose shape is known only at "
+            f"a layer requires the strides {list(strides)} for a tensor whose shape is known only at "
             "run time",
             where,
             "Strides need a fixed shape: convert the model with fixed shapes.",

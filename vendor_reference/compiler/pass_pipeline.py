@@ -194,7 +194,7 @@ def _in_order(after: Mapping[str, str]) -> Sequence[str]:
     for name in sorted(after.keys() - set(order)):
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"pass '{name}' runs after '{after[name]}', which is not an earlier pass of a compilation",
+            f"pass '{name}' must run after '{after[name]}', but no earlier pass has this name",
             hint=f"Name one of {', '.join(order)}. To run before all other passes, give an empty string.",
         )
     return order

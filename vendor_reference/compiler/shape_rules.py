@@ -103,8 +103,8 @@ def shapes_misfit(op: Op, layer: CustomLayer) -> str:
     for index, tensor in enumerate(op.outputs):
         if not is_open[index] and ShapeArgument(True, index) in layer.kernel.arguments:
             return (
-                f"the layer's kernel writes the shape of output {index}, but the model has a fixed shape there: "
-                f"{tensor.type}; convert the model with an unknown dimension in this shape"
+                f"the layer's kernel writes the shape of output {index}, but the output has the fixed shape "
+                f"{tensor.type} in the model; convert the model with an unknown dimension in this shape"
             )
     if not any(is_open) or layer.output_shapes is None:
         return ""

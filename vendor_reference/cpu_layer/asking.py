@@ -58,7 +58,7 @@ def ask(
             "file_name": file_name,
             **request,
         }
-        subject = f"the library of CPU layers in {file_name}"
+        subject = f"the library of CPU layers {file_name}"
         try:
             for answer in call_in_child(child, asked, timeout_s=ASK_TIMEOUT_S, subject=subject):
                 yield JsonNode(answer, "$", child, Status.RUNTIME_FAILURE)

@@ -290,7 +290,7 @@ class CpuLayerLibrary:
         what = said or f"the library gives no reason, only status {known.name}"
         return LiteRtError(
             _STATUSES.get(known, Status.RUNTIME_FAILURE),
-            f"{self}, {call}: {what}",
+            f"{self} reports an error in {call}: {what}",
             f"{self._where}, op '{op.name}'",
         )
 

@@ -146,8 +146,8 @@ def _choose(
         if any(k not in (-1, d) for k, d in zip(known, shape, strict=True)):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{library}: output {index} has shape {list(shape)}, but in the model it has "
-                f"{list(known)}",
+                f"{library} computes the shape {list(shape)} for output {index}, but the output has "
+                f"shape {list(known)} in the model",
                 f"{where}, op '{op.name}'",
             )
     try:

@@ -239,7 +239,8 @@ def _read_config(struct: Any, operand: CpuOperand, which: str, num_inputs: int) 
     if not element_type.bits or element_type.bits % 8:
         raise ValueError(f"{which} cannot have element type {element_type.name}")
     if not -1 <= struct.in_place < num_inputs:
-        raise ValueError(f"{which} cannot use the memory of input {struct.in_place}")
+        allowed = f"from -1 to {num_inputs - 1}" if num_inputs else "-1"
+        raise ValueError(f"in_place of {which} is {struct.in_place}, but must be {allowed}")
     rank = struct.layout.rank
     layout: MemoryLayout | None = None
     if not 0 <= rank <= MAX_RANK:

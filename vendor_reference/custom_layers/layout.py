@@ -197,5 +197,5 @@ def _no_view(shape: Sequence[Size], why: str) -> LiteRtError:
     shown = "x".join(map(str, shape))
     return LiteRtError(
         Status.UNSUPPORTED,
-        f"a kernel with B, F, Y and X cannot use a tensor of shape {shown}: {why}",
+        f"a kernel for tensors with the dimensions B, F, Y and X cannot use a tensor of shape {shown}: {why}",
     )

@@ -133,6 +133,6 @@ def _none_left(wanted: str, proofs: Sequence[Proof]) -> LiteRtError:
     reasons = "; ".join(failed)
     return LiteRtError(
         Status.NOT_FOUND,
-        f"{what}{reasons and '; these drivers were found, but cannot be used: '}{reasons}",
+        f"{what}{reasons and '. These drivers were found, but cannot be used: '}{reasons}",
         hint=hint,
     )

@@ -152,11 +152,13 @@ def _read_executable(view: memoryview) -> Executable:
     blobs: dict[tuple[int, int], Blob] = {}
     for index, stored in enumerate(header.constants):
         size = stored.tensor_type.size_bytes
-        if stored.offset % ALIGNMENT or stored.offset + size > data.nbytes:
+        if stored.offset % ALIGNMENT:
+            node = root.at("constants", index)
+            raise node.error(f"offset {stored.offset} is not a multiple of {ALIGNMENT}")
+        if stored.offset + size > data.nbytes:
             node = root.at("constants", index)
             raise node.error(
-                f"{size} bytes at offset {stored.offset} are outside the {data.nbytes} bytes of data, or "
-                "not aligned"
+                f"{size} bytes at offset {stored.offset} do not fit into the {data.nbytes} bytes of data"
             )
         place = stored.offset, size
         blob = blobs.setdefault(place, Blob(data[stored.offset : stored.offset + size]))
@@ -215,10 +217,11 @@ def _header_text(view: memoryview) -> memoryview:
         raise _error(
             f"the byte code has version {version}, but this device reads version {VERSION}", status
         )
-    if module_size != view.nbytes or header_size > view.nbytes - PREFIX.size:
+    if module_size != view.nbytes:
+        raise _error(f"the byte code has {view.nbytes} bytes, but must have {module_size} bytes")
+    if header_size > view.nbytes - PREFIX.size:
         raise _error(
-            f"the byte code has {view.nbytes} bytes, but must have {module_size} bytes, with a header of "
-            f"{header_size} bytes"
+            f"the byte code has {view.nbytes} bytes, which is too few for its header of {header_size} bytes"
         )
     return view[PREFIX.size : PREFIX.size + header_size]
 

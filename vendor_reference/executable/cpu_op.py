@@ -73,8 +73,8 @@ class MemoryLayout:
         """Returns the reason why the layout does not fit tensors of a rank; "" if the layout fits."""
         if len(self.order) != len(self.blocks):
             return (
-                f"the layout has {len(self.order)} memory dimensions, but {len(self.blocks)} block "
-                "sizes"
+                f"the layout needs a block size for each of its {len(self.order)} memory dimensions, "
+                f"but has {len(self.blocks)} block sizes"
             )
         if len(self.order) > MAX_RANK:
             return (
@@ -84,8 +84,8 @@ class MemoryLayout:
         whole = [d for d, b in zip(self.order, self.blocks, strict=True) if not b]
         if sorted(whole) != list(range(rank)):
             return (
-                f"the layout orders the dimensions {whole}, but must order each of the tensor's "
-                f"{count_text(rank, 'dimension')} once"
+                f"the layout has the dimensions {whole}, but needs each of the tensor's dimensions "
+                f"{list(range(rank))} once"
             )
         seen: set[int] = set()
         blocked: set[int] = set()

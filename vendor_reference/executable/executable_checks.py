@@ -111,7 +111,10 @@ def check_argument(node: JsonNode, argument: Argument) -> None:
     kind = argument.kind
     assert isinstance(node.value, dict)
     if extra := sorted(node.value.keys() - {"kind", *_ARGUMENT_FIELDS[kind]}):
-        raise node.error(f"an argument of kind {kind.value} cannot have {', '.join(extra)}")
+        fields = "', '".join(extra)
+        raise node.error(
+            f"an argument of kind {kind.value} cannot have the field{'s'[: len(extra) - 1]} '{fields}'"
+        )
     if kind in _SIZED and not argument.size_bytes:
         raise node.error(f"the size of {_SIZED[kind]} is 0")
     if kind is ArgumentKind.SCALAR and not argument.scalar:

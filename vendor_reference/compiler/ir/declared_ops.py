@@ -26,7 +26,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from litert.core.counts import count_text
+from litert.core.counts import count_text, out_of_range
 from vendor_reference.compiler.ir.assembly import number, parse_layer, print_layer
 from vendor_reference.compiler.ir.buffer_groups import BufferGroups, parse_groups, print_groups
 from vendor_reference.compiler.ir.edits import call, settle_called_types
@@ -201,13 +201,13 @@ def _set_ports(function: FuncOp, name: str, count: int, tensors: int) -> None:
     ports = read_ports(function.attributes, name, count)
     if len(ports) != count:
         raise VerifyException(
-            f"the op has {count_text(count, 'shape operand')}, but the attribute {name} = "
-            f"{list(ports)} of the op's function requires {len(ports)}"
+            f"the op has {count_text(count, 'shape operand')}, but the attribute {name} = {list(ports)} of the "
+            f"op's function has {count_text(len(ports), 'element')}"
         )
-    if not all(0 <= port < tensors for port in ports):
+    if wrong := [port for port in ports if not 0 <= port < tensors]:
         raise VerifyException(
-            f"the op has shape operands for the tensors {list(ports)}, but only "
-            f"{count_text(tensors, 'tensor')}"
+            f"in the attribute {name} = {list(ports)} of the op's function, "
+            f"{out_of_range('tensor', wrong[0], tensors)}"
         )
     function.attributes[name] = ArrayAttr([number(port) for port in ports])
 

@@ -255,7 +255,7 @@ class _Bits(Parser._TensorLiteralElement):
         bits = self.to_int(parser)
         if bits >> type.bitwidth:
             parser.raise_error(
-                f"the value has more than the {type.bitwidth} bits of {type}", self.span
+                f"the value does not fit into the {type.bitwidth} bits of {type}", self.span
             )
         return type.unpack(bits.to_bytes(type.bitwidth // 8, "little"), 1)[0]
 

@@ -70,8 +70,8 @@ class BlockOp(LayerOp):
             raise VerifyException(mistake)
         if shape_of(packed) != layout.dims(shape):
             raise VerifyException(
-                f"the blocked tensor has shape {shape_of(packed)}, but {shape} in layout {layout} "
-                f"has shape {layout.dims(shape)}"
+                f"the blocked tensor has shape {shape_of(packed)}, but a tensor of shape {shape} has "
+                f"shape {layout.dims(shape)} in the blocked layout {layout}"
             )
         if element_type_of(source) is not element_type_of(target):
             raise VerifyException(f"elements change: {source} becomes {target}")

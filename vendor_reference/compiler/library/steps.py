@@ -244,7 +244,7 @@ class _Program:
                 return self._apply(name, *operands)
         noun = "operand" if len(self._names) == 1 else "operands"
         raise ValueError(
-            f"'{ast.unparse(node)[:60]}' is not a valid expression of the {noun} "
+            f"'{ast.unparse(node)[:60]}' is not a valid expression with the {noun} "
             f"{', '.join(self._names)}"
         )
 

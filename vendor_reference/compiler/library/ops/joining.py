@@ -6,6 +6,7 @@ import struct
 from collections.abc import Sequence
 from itertools import product
 
+from litert.core.counts import count_text
 from litert.core.element_type import ElementType
 from litert.model.graph import Op
 from litert.model.schema_types import enum_name
@@ -50,7 +51,7 @@ class _Joining(LibraryOp):
     def mismatch(self, call: PlacedOp) -> str:
         axis, shape = call.integer(_AXIS), call.result.shape
         if axis is None or not 0 <= axis < len(shape):
-            return f"the op joins along dimension {axis}, but the result has shape {list(shape)}"
+            return f"the op joins along dimension {axis}, but the result has {count_text(len(shape), 'dimension')}"
         return result_mismatch(self, call) or move_mismatch(call)
 
     def kernel(self, call: PlacedOp) -> KernelSpec:
@@ -305,7 +306,10 @@ def _mirrored(shape: Shape, attributes: Attributes) -> Shape | None:
 def _padding_mismatch(op: LibraryOp, call: PlacedOp) -> str:
     if not _has_paddings(call.inputs[0].shape, call.attributes):
         before, after = call.integers(_BEFORE), call.integers(_AFTER)
-        return f"the paddings {before} and {after} do not fit the operand"
+        return (
+            f"the paddings are {list(before)} before and {list(after)} after, but each list needs one number, "
+            "0 or more, for each dimension of the operand"
+        )
     return result_mismatch(op, call)
 
 
