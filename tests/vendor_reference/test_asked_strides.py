@@ -172,8 +172,12 @@ def test_a_kernel_goes_by_the_pitches_that_its_layer_asks_for(
             "the strides decrease in the order of dimensions [1, 2, 3], but the layout has the order "
             "[2, 3, 1] (without dimensions of size 1)",
         ),
-        ("[]", "expected true, false, unit, or the strides of each dimension, such as [160000, 1, 1600, 16]"),
-        ('["a"]', "expected true, false, unit, or the strides of each dimension"),
+        (
+            "[]",
+            "expected true (any strides), false or unit (no gaps), or the strides of each dimension, such as "
+            "[160000, 1, 1600, 16]",
+        ),
+        ('["a"]', "expected true (any strides), false or unit (no gaps), or the strides of each"),
     ],
 )  # fmt: skip
 def test_strides_that_no_tensor_has_are_refused_with_the_line(strides: str, what: str) -> None:

@@ -126,12 +126,12 @@ def test_floats_are_converted_and_nothing_else(tmp_path: Path) -> None:
     with pytest.raises(LiteRtError) as error:
         chosen(path, one_op(4, element_type=I8))
     assert error.value.status is Status.UNSUPPORTED
-    assert "implementation 'plain': input 0 is INT8, not FLOAT32" in error.value.what
+    assert "Implementation 'plain': input 0 is INT8, not FLOAT32" in error.value.what
 
 
 def test_a_constant_is_asked_for(tmp_path: Path) -> None:
     path = library(tmp_path, configuration=f"config->inputs[0].needs_constant = 1; {OK}")
-    with pytest.raises(LiteRtError, match="implementation 'plain': input 0 is not a constant"):
+    with pytest.raises(LiteRtError, match="Implementation 'plain': input 0 is not a constant"):
         chosen(path, one_op(4))
 
 
@@ -164,7 +164,7 @@ def test_a_library_that_always_proposes_another_comes_to_an_end(tmp_path: Path) 
     )  # fmt: skip
     with pytest.raises(
         LiteRtError,
-        match="no configuration that can run the op: implementation 'plain': not implemented",
+        match=r"no configuration that can run the op\. Implementation 'plain': not implemented",
     ):
         chosen(path, one_op())
 

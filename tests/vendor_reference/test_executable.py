@@ -311,7 +311,7 @@ def test_a_header_with_any_other_value_is_refused_or_still_an_executable(
         (["functions", 0, "tasks", 0, "arguments", 4], {"kind": "scalar"}, "the scalar has no bytes"),
         (
             ["functions", 0, "tasks", 1, "commands", 0, 1, 5], [0, 0],
-            "dimension 0 of dynamic shape 0 is used, but does not exist at this point",
+            "dynamic shape index 0 is out of range: there are no dynamic shapes",
         ),
         (["constants", 0, "type"], ["INT8", [3]], "there is no scale for the constant of type tensor<3xi8>"),
         (["constants", 1, "type"], ["FLOAT32", [1]], "a constant of type tensor<1xf32> cannot be dequantized"),

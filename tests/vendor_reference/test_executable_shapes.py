@@ -99,7 +99,7 @@ X, T, Y = SHAPES
         (made([X, replace(T, sizes=(BATCH,)), Y]), "1 sizes for 2 dimensions"),
         (
             made([X, replace(T, sizes=(WRITTEN, 3)), Y]),
-            "dimension 0 of dynamic shape 2 is used, but does not exist",
+            "dynamic shape 2 is used before the shape is known",
         ),
         (made([X, T, replace(Y, index=2)]), "2 is not from 0 to 1"),
         (
@@ -109,7 +109,7 @@ X, T, Y = SHAPES
         (made(first=[WRITTEN]), "task 0 needs shape 2, which is not known when the task starts"),
         (
             made(first=[Dimension(0, 2)]),
-            "dimension 2 of dynamic shape 0 is used, but does not exist",
+            "dynamic shape 0: dimension index 2 is out of range: the 2 dimensions have",
         ),
         (made(arguments=[shape(3)]), "shape index 3 is out of range"),
         (made(dynamic_outputs=[DynamicOutput(0, 1, 0)]), "its bound (8, 3)"),
@@ -122,7 +122,7 @@ X, T, Y = SHAPES
         (made(program=Program("", (), holes=(BATCH,))), "1 sizes for the 0 holes"),
         (
             made(program=Program(HOLE, (), holes=(Dimension(7, 0),))),
-            "dimension 0 of dynamic shape 7 is used",
+            "dynamic shape index 7 is out of range: the 3 dynamic shapes have",
         ),
     ],
 )

@@ -48,11 +48,11 @@ def aliases(count: int, uses: int, sign: str = "#", body: str = "[{}]", first: s
         (MODULE.format("0x" + "F" * 65), "a number has more than 64 digits"),
         (
             MODULE.format("dense<0> : tensor<1048700xi8>"),
-            "constants have more than 1048576 elements",
+            "constants exceeds the text's length by more than 1048576: write",
         ),
         (
             MODULE.format("[" + "dense<0> : tensor<65536xi8>," * 17 + "0]"),
-            "constants have more than 1048576 elements",
+            "constants exceeds the text's length by more than 1048576: write",
         ),
         (
             MODULE.format("dense<0> : tensor<" + f"{2**62}x" * 300 + "i8>"),

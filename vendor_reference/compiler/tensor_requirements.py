@@ -142,7 +142,8 @@ _STRIDES = _Entries(
     "strides",
     _write_strides,
     _read_strides,
-    "true, false, unit, or the strides of each dimension, such as [160000, 1, 1600, 16]",
+    "true (any strides), false or unit (no gaps), or the strides of each dimension, such as "
+    "[160000, 1, 1600, 16]",
     nothing=False,
     blank=BoolAttr.from_bool(False),
 )

@@ -82,7 +82,7 @@ def choose(
     said = "; ".join(dict.fromkeys(refusals))
     raise LiteRtError(
         Status.UNSUPPORTED,
-        f"{library} has no configuration that can run the op: {said}",
+        f"{library} has no configuration that can run the op. {said[:1].upper()}{said[1:]}",
         f"op '{op.name}'",
     )
 

@@ -500,9 +500,14 @@ class _FunctionChecks:
     def _check_dimension(self, dimension: Dimension, num_known: int) -> None:
         """Checks that a dimension belongs to one of the first `num_known` shapes."""
         shapes = self._function.shapes
-        rank = len(shapes[dimension.shape].pattern) if dimension.shape < num_known else 0
+        if dimension.shape >= len(shapes):
+            raise self._node.error(out_of_range("dynamic shape", dimension.shape, len(shapes)))
+        if dimension.shape >= num_known:
+            raise self._node.error(
+                f"dynamic shape {dimension.shape} is used before the shape is known"
+            )
+        rank = len(shapes[dimension.shape].pattern)
         if dimension.index >= rank:
             raise self._node.error(
-                f"dimension {dimension.index} of dynamic shape {dimension.shape} is used, but does not exist "
-                "at this point"
+                f"dynamic shape {dimension.shape}: {out_of_range('dimension', dimension.index, rank)}"
             )

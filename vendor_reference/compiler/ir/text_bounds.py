@@ -115,8 +115,8 @@ class Expansion:
         if self._elements <= _MAX_DENSE_ELEMENTS:
             return ""
         return (
-            f"the text's constants have more than {_MAX_DENSE_ELEMENTS} elements that are not written "
-            "out: write large constants as dense_resource<name>"
+            f"the number of elements in the text's constants exceeds the text's length by more than "
+            f"{_MAX_DENSE_ELEMENTS}: write large constants as dense_resource<name>"
         )
 
     def _extent(self, attribute: Attribute) -> tuple[int, int]:

@@ -90,7 +90,7 @@ class BinReader(DescriptionReader):
         if reader is None or isinstance(reader, BinReader):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"'{layer.description}' is not a layer description",
+                f"the packed file '{layer.description}' is not a layer description",
                 files.path,
                 "Create the file again with litert-npu layer build.",
             )
