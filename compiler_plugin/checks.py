@@ -116,12 +116,14 @@ def check_required(report: Report, required: Sequence[str]) -> None:
     composites = {composite.name for composite in report.composites}
     for name in required:
         if name != ALL and name not in known:
-            kind = "; a composite of the model has this name" if name in composites else ""
+            kind = ", only a composite with this name" if name in composites else ""
             raise LiteRtError(
                 Status.NOT_FOUND,
                 f"--require_npu names op '{name}', but the model has no such op{kind}",
                 report.model_path,
-                f"The model has {', '.join(sorted(known)) or 'no ops'}.",
+                f"The model has the ops {', '.join(sorted(known))}."
+                if known
+                else "The model has no ops.",
             )
     left = [op for op in report.cpu_ops if ALL in required or op.name in required]
     if left:

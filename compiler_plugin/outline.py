@@ -228,8 +228,8 @@ def check_function_names(
         if seen.setdefault(name, outputs) != outputs:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"two NPU calls have the function name '{name}', but differ in which outputs "
-                "have a dynamic shape",
+                f"two NPU calls have the function name '{name}', but different outputs with a "
+                "dynamic shape",
                 where,
                 "Give each function a unique name, such as the name of its partition.",
             )

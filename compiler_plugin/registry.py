@@ -252,10 +252,10 @@ def check_factory(factory: object, origin: str) -> RegisteredPlugin:
         raise LiteRtError(
             Status.WRONG_VERSION,
             f"the plugin uses version {ApiVersion(*version)} of the compiler plugin interface, "
-            f"but this host has version {COMPILER_PLUGIN_API_VERSION}",
+            f"but this host supports only version {COMPILER_PLUGIN_API_VERSION}",
             origin,
-            "Install a version of the vendor's plugin that uses the host's version of the "
-            "interface.",
+            "Install a release of the vendor's plugin for interface version "
+            f"{COMPILER_PLUGIN_API_VERSION}.",
         )
     return RegisteredPlugin(factory, origin)
 
@@ -274,7 +274,9 @@ def choose_soc_model(plugin: RegisteredPlugin, soc_model: str) -> str:
             Status.INVALID_TOOL_CONFIG,
             f"vendor '{plugin.factory.soc_manufacturer}' has no SoC model '{soc_model}'",
             plugin.origin,
-            did_you_mean(soc_model, models, f"Use one of {', '.join(models)}."),
+            did_you_mean(
+                soc_model, models, f"Use {'one of ' if models[1:] else ''}{', '.join(models)}."
+            ),
         )
     return soc_model
 

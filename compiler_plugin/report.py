@@ -214,12 +214,11 @@ class Report:
     @property
     def why_not_runnable(self) -> str:
         """A message about the ops in `not_runnable`."""
-        kernels = "a kernel for it" if len(self.not_runnable) == 1 else "kernels for them"
+        kernels = "a kernel for the op" if len(self.not_runnable) == 1 else "kernels for these ops"
         ops = ", ".join(map(name_text, self.not_runnable))
         return (
             f"neither the NPU nor stock LiteRT's CPU kernels can run {ops}. The model runs only in a program "
-            "that "
-            f"registers {kernels}."
+            f"that registers {kernels}."
         )
 
     def to_json(self) -> str:
@@ -342,7 +341,8 @@ def _asset_warnings(report: Report, assets: Sequence[Asset]) -> Iterator[str]:
         if left:
             reasons = "; ".join(dict.fromkeys(op.reason for op in left))
             stay = "stays" if len(left) == 1 else "stay"
-            ops = f"{_count(len(left), 'op')} '{asset.op_name}'"
+            count = f"{_count(len(left), 'op')}" if left[1:] else "op"
+            ops = f"{count} '{asset.op_name}'"
             yield f"{ops} {stay} on the CPU, although there is an asset for the op: {reasons}"
 
 

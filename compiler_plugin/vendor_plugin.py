@@ -167,7 +167,7 @@ class VendorPlugin:
                 raise self._nonsense(
                     "transform",
                     f"the plugin's transform returns the invalid entry {name!r:.100}: "
-                    f"{count!r:.100}; an entry must map a name to a number of matches",
+                    f"{count!r:.100}; an entry must map a name to the number of matches, at least 0",
                 )
         seconds = (
             time.perf_counter() - start
@@ -329,7 +329,9 @@ class VendorPlugin:
     def _check_call(self, index: int, call: CallInfo, num_modules: int) -> None:
         if not _is_name(call.name):
             raise self._nonsense(
-                "compile", f"NPU call {index} has the invalid name {call.name!r:.100}"
+                "compile",
+                f"NPU call {index} has the invalid name {call.name!r:.100}; a name must be a text in "
+                "UTF-8 that is not empty and has no zero bytes",
             )
         number = call.byte_code_index
         if not _is_index(number) or number >= num_modules:
@@ -360,7 +362,7 @@ class VendorPlugin:
             if mistake:
                 raise self._nonsense(
                     "compile",
-                    f"NPU call '{call.name}' has the invalid shape_outputs {indices!r:.100}: {mistake}",
+                    f"NPU call '{call.name}' has the invalid shape_outputs {indices!r:.100}, because {mistake}",
                 )
 
     def _check_list(

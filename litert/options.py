@@ -176,7 +176,7 @@ class Options:
         limits = (self.build_timeout_s, self.call_timeout_s, self.device_memory_bytes)
         if min(limits[:2]) <= 0 or limits[2] < 0:
             wrong = [
-                f"{name} is {limit:g}, but must exceed 0"
+                f"{name} is {limit:g}, but must be greater than 0"
                 for name, limit in zip(("build_timeout_s", "call_timeout_s"), limits, strict=False)
                 if limit <= 0
             ]

@@ -135,7 +135,8 @@ def _paths(values: FlagValues, paths: Sequence[str]) -> tuple[str, str]:
     if len(paths) > 2:
         check_op_infos(values)
         raise usage_error(
-            f"{len(paths)} arguments, but the command takes only an input and an output: {paths}"
+            f"the command takes only an input and an output, but the command line has {len(paths)} "
+            f"arguments: {paths}"
         )
     first, second = [*paths, "", ""][:2]
     model = same("model", values.model, "the first argument", first)

@@ -75,7 +75,13 @@ def load_reference(text: str) -> Callable[[Op, Sequence[Any]], list[Any]]:
             Status.INVALID_TOOL_CONFIG,
             f"the file has no function '{name}'",
             path,
-            did_you_mean(name, own, f"Its functions are {', '.join(own) or 'none'}."),
+            did_you_mean(
+                name,
+                own,
+                f"The file has the functions {', '.join(own)}."
+                if own
+                else "The file has no functions.",
+            ),
         )
     return partial(_call, function, path)
 
@@ -97,13 +103,13 @@ def _call(function: Callable[..., Any], path: str, op: Op, inputs: Sequence[Any]
         more = {"quantization": OpQuantization.of(op)} if takes_it else {}
         result = function(inputs, options, **more)
     except Exception as error:
-        raise _reference_error("the reference fails", error, path) from error
+        raise _reference_error("the reference function fails", error, path) from error
     if result is None:
-        raise LiteRtError(Status.INVALID_ARGUMENT, "the reference returns nothing", path)
+        raise LiteRtError(Status.INVALID_ARGUMENT, "the reference function returns nothing", path)
     arrays = list(result) if isinstance(result, (list, tuple)) else [result]
     if len(arrays) != len(op.outputs):
         returned, wanted = count_text(len(arrays), "array"), count_text(len(op.outputs), "output")
-        what = f"the reference returns {returned}, but the op has {wanted}"
+        what = f"the reference function returns {returned}, but the op has {wanted}"
         raise LiteRtError(Status.INVALID_ARGUMENT, what, path)
     return [np.asarray(array) for array in arrays]
 

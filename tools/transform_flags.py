@@ -85,7 +85,7 @@ def same(name: str, value: str, other_name: str, other: str) -> str:
     """
     if value and other and value != other:
         raise usage_error(
-            f"--{name} is '{value}', and {other_name} '{other}'",
+            f"--{name} is '{value}', but {other_name} is '{other}'",
             "Both have the same meaning: give only one of the two.",
         )
     return value or other

@@ -119,7 +119,9 @@ class Formula:
         shapes = outputs if size.is_output else inputs
         kind = "output" if size.is_output else "input"
         if size.tensor >= len(shapes):
-            raise _error(self.text, f"uses {size}, but {index_range(kind, len(shapes))}")
+            raise _error(
+                self.text, f"uses {kind} {size.tensor}, but {index_range(kind, len(shapes))}"
+            )
         shape = shapes[size.tensor]
         if shape is None:
             raise _error(self.text, f"uses {size}, but the op omits this {kind}")

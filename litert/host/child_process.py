@@ -218,7 +218,7 @@ class ChildProcess:
             )
         self._drain()
         if status == 0:
-            return self.error(f"ended too early, with status 0{self._doing()}")
+            return self.error(f"ended too early{self._doing()}, with status 0")
         if status > 0:
             return self.error(f"ended with status {status}{self._doing()}")
         name = signal.Signals(-status).name

@@ -322,7 +322,7 @@ def _guard_import(
             what, inner, hint = error.what, error.where, error.hint or hint
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"cannot import: {what}",
+            f"cannot import the module: {what}",
             ", ".join(filter(None, [file_and_line(where, place), inner])),
             hint,
         ) from error

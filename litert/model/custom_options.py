@@ -73,7 +73,7 @@ def _as_flex_value(value: object, name: str, where: str, depth: int) -> FlexValu
             Status.INVALID_ARGUMENT,
             f"{name.partition('[')[0]} is nested more than {_DEPTH} levels deep",
             where,
-            f"Nest lists and maps at most {_DEPTH} levels deep.",
+            "Use fewer levels of lists and maps.",
         )
     if isinstance(value, Mapping):
         return _as_map(value, name, where, depth)

@@ -222,7 +222,7 @@ class _Reader:
     def _error(self, what: str) -> LiteRtError:
         return LiteRtError(
             Status.INVALID_FLATBUFFER,
-            f"not a FlexBuffer: {what}",
+            f"the data are not a FlexBuffer: {what}",
             self._where,
             "If the op's options are a C struct, read each field of the struct instead.",
         )

@@ -175,7 +175,7 @@ def _problem(kept: Kept, options: Options) -> str:
     for asset in assets:
         if asset.op_name not in named:
             if files:  # a file deeper in a directory, which the key does not cover
-                return f"asset '{asset.name}' may have changed, because the cache does not watch the asset's file"
+                return f"the cache does not watch the file of asset '{asset.name}', and the file may have changed"
             continue  # a file of a layer in a directory that the key covers
         if asset.companion_path and not _is_unchanged(asset, infos, root):
             return f"asset '{asset.name}' has changed"

@@ -48,8 +48,8 @@ _NOT_TAKEN = (
     f"The model was compiled when it was loaded, but the vendor did not take the op. {_GIVE_ASSET}"
 )
 _LEFT_ON_CPU = (
-    "apply_plugin left the op on the CPU, which has no kernel for the op. The report of apply_plugin "
-    "says why. With --require_npu=<op> or --require_runnable, apply_plugin fails instead."
+    "apply_plugin left the op on the CPU; the report of apply_plugin says why. To make apply_plugin fail "
+    "in such a case, use --require_npu=<op> or --require_runnable."
 )
 
 
@@ -371,8 +371,9 @@ def _check_accelerators(
             "Select the CPU too: HardwareAccelerator.NPU | HardwareAccelerator.CPU in Python, "
             "--accelerator=npu,cpu on the command line."
             if opened.is_compiled
-            else "With HardwareAccelerator.CPU (on the command line, --accelerator=npu,cpu), the CPU "
-            f"runs the model. {opened.why_on_cpu(_COMPILE_IT)}",
+            else "To run the model on the CPU, select the CPU too: HardwareAccelerator.NPU | "
+            "HardwareAccelerator.CPU in Python, --accelerator=npu,cpu on the command line. "
+            f"{opened.why_on_cpu(_COMPILE_IT)}",
         )
 
 

@@ -235,7 +235,7 @@ class NpuKernel:
                 compiled = RankedTensorType.of(now.element_type, port.compiled_shape)
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    f"input {port.index} is {now}, but was compiled as {compiled}",
+                    f"input {port.index} is {now}, but the call was compiled for {compiled}",
                     self._where,
                     "Compile the model for the new shape.",
                 )
@@ -243,8 +243,8 @@ class NpuKernel:
             if port.shape_output is None and -1 in port.compiled_shape:
                 raise LiteRtError(
                     Status.UNSUPPORTED,
-                    f"output {port.index} has unknown dimensions, but no other output contains "
-                    "its shape",
+                    f"output {port.index} has unknown dimensions, and no other output contains the "
+                    f"shape of output {port.index}",
                     self._where,
                     "Run the model with the input shapes that the model file contains.",
                 )

@@ -86,7 +86,7 @@ def read_npu_parts(
     if stamp is None:
         raise LiteRtError(
             Status.INVALID_FLATBUFFER,
-            "the file has NPU calls, but no stamp with the name of their vendor",
+            "the file has NPU calls, but no stamp with the vendor's name",
             where,
             "Compile the model again.",
         )

@@ -307,7 +307,7 @@ def test_one_op_and_one_byte_are_told_of_as_one(
     options = fake_options(assets={"A": tmp_path / "k.cl"}, fake_ops="B")
     report = apply_plugin(chain("A", "B"), tmp_path / "out.bin", options)
     assert report.warnings == [
-        "1 op 'A' stays on the CPU, although there is an asset for the op: a custom op that Fake does not know"
+        "op 'A' stays on the CPU, although there is an asset for the op: a custom op that Fake does not know"
     ]
     report.modules = [1]
     text = report.to_text()
@@ -423,7 +423,7 @@ def test_the_output_is_no_companion_of_an_asset(
         (
             "transform_count",
             "the plugin's transform returns the invalid entry 't': -1; "
-            "an entry must map a name to a number of matches",
+            "an entry must map a name to the number of matches, at least 0",
         ),
         ("partition_raises", "ZeroDivisionError: of the fake (vendor 'Fake', partition, at"),
         ("partition_exits", "SystemExit: 3 (vendor 'Fake', partition"),
@@ -461,7 +461,7 @@ def test_the_output_is_no_companion_of_an_asset(
         ("compile_surrogate", "NPU call 0 has the invalid name '\\udc80'"),
         (
             "compile_shape",
-            "NPU call 'f' has the invalid shape_outputs [1]: output index 1 is out of range: the only output",
+            "NPU call 'f' has the invalid shape_outputs [1], because output index 1 is out of range: the only",
         ),
         ("companions_raises", "IndexError: list index out of range (vendor 'Fake', companions, at"),
         ("companions_text", "the plugin's companions have type str, not a sequence type"),

@@ -105,7 +105,9 @@ def test_a_broken_module_of_the_vendors_name_is_the_error(tmp_path: Path, name: 
     (tmp_path / f"{name}.py").write_text("import no_such_driver")
     with pytest.raises(LiteRtError) as error:
         load_plugin("Broken", write(tmp_path))
-    assert str(error.value).startswith("DYNAMIC_LOADING: cannot import: ModuleNotFoundError")
+    assert str(error.value).startswith(
+        "DYNAMIC_LOADING: cannot import the module: ModuleNotFoundError"
+    )
 
 
 def test_an_installed_plugin_that_does_not_load_is_listed_with_its_problem(

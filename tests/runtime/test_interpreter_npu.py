@@ -130,7 +130,7 @@ def test_a_shape_that_a_call_is_not_for_is_its_vendor_s_error(environment: Envir
     interpreter = load(environment, static_call())
     four = np.arange(4, dtype=np.float32)
     interpreter.resize_tensor_input(0, [6])
-    with pytest.raises(LiteRtError, match="6xf32>, but was compiled as tensor<4xf32>"):
+    with pytest.raises(LiteRtError, match="6xf32>, but the call was compiled for tensor<4xf32>"):
         interpreter.allocate_tensors()
     interpreter.resize_tensor_input(0, [4])
     interpreter.allocate_tensors()

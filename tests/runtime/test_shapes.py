@@ -261,7 +261,7 @@ def test_a_call_for_one_shape_refuses_another_and_goes_on(load: Load) -> None:
     model = load(static_call())
     four = vector(1, 2, 3, 4)
     model.resize_input_tensor(0, [6], strict=False)
-    with pytest.raises(LiteRtError, match="6xf32>, but was compiled as tensor<4xf32>"):
+    with pytest.raises(LiteRtError, match="6xf32>, but the call was compiled for tensor<4xf32>"):
         model.create_output_buffers(0)
     model.resize_input_tensor(0, [4], strict=False)
     np.testing.assert_array_equal(model.run({"x": four, "free": four})["y"], 2 * four)
@@ -283,7 +283,7 @@ def test_a_call_whose_output_s_shape_nobody_tells_is_refused(load: Load) -> None
 def test_an_input_of_fixed_shape_is_not_said_to_have_unknown_dimensions(load: Load) -> None:
     model = load(static_call())
     with pytest.raises(
-        LiteRtError, match=r"the shape is \[6\], but the model's input has tensor<4xf32>"
+        LiteRtError, match=r"the shape is \[6\], but the model's input is tensor<4xf32>"
     ) as error:
         model.resize_input_tensor(0, [6])
     assert "the model's fixed shape" in error.value.hint and "?" not in error.value.hint

@@ -171,7 +171,7 @@ def test_a_trace_never_replaces_a_file_that_is_named_with_its_tensor(
 def test_a_trace_and_a_page_are_two_files(model: Path, capfd: pytest.CaptureFixture[str]) -> None:
     arguments = ["", "--npu_custom_op_info=MyOp,my.cl", "--trace=a", "--html=a", str(model), "none"]
     assert apply_plugin(arguments) != 0 and not Path("a").exists()
-    assert "the page would replace a (--html=a)" in capfd.readouterr().err
+    assert "the HTML page would replace a (--html=a)" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,8 @@ def test_code_for_other_devices_says_for_which(device: Any) -> None:
     layer = _pack(device, made, with_source=False, identity=["another", "device"])
     with pytest.raises(
         LiteRtError,
-        match=r"neither the source code nor machine code for the device '.*"
-        r"machine code only for the device 'another device'",
+        match=r"no machine code for the device '.*', and no source code .*"
+        r"machine code only for these devices: 'another device'",
     ):
         Runner(device, made, layer, allow_native=True)
 

@@ -78,7 +78,7 @@ CASES = {
     "sizes of an input that the op has not": (
         "<WorkSizes", '<WorkSizes dim="input,5"', "input 5 does not exist: the 2 inputs have"),
     "internal memory of an input that the op has not": (
-        'size="16"', 'size="INPUT7_DIMS[0]"', "uses INPUT7_DIMS[0], but the 2 inputs have the indices 0 and 1"),
+        'size="16"', 'size="INPUT7_DIMS[0]"', "uses input 7, but the 2 inputs have the indices 0 and 1"),
     "internal memory below zero": (
         'size="16"', 'size="1-16"', "formula '1-16' is -15, but must be at least 0"),
     "internal memory of no element": (

@@ -138,8 +138,7 @@ def test_dynamic_shapes_stay_without_bounds() -> None:
     x = b.input("x", "float32", (1, 4), shape_signature=(-1, 4))
     b.output(b.custom("Mine", [x], [("y", "float32", (1, 4))]))
     assert answers(b, "Mine")["y"] == (
-        "input 0 ('x', tensor<?x4xf32>) has no bound, because the tensor's largest size is unknown; "
-        "give a bound with --shape_bounds=x:100x4"
+        "input 0 ('x', tensor<?x4xf32>) has no bound; give a bound with --shape_bounds=x:100x4"
     )
 
 

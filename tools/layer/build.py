@@ -37,8 +37,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     request = layer_request(flags, arguments[0], "source", "o")
     if not flags.o.lower().endswith(".bin"):
         raise usage_error(
-            f"the output file -o is '{flags.o}', but must end in .bin",
-            "Give an output file whose name ends in .bin.",
+            f"-o is '{flags.o}', but the name of the output file must end in .bin",
+            "Give another name with -o.",
         )
     check_place(flags.o)
     with writes([flags.o]):

@@ -78,7 +78,7 @@ def run_safely(target: str, request: Mapping[str, Any]) -> Answer:
       LiteRtError: The error that the child raised; RUNTIME_FAILURE or TIMEOUT_EXPIRED, with a message about the
         step that was running.
     """
-    last: dict[str, Any] = {"stage": "the process was starting", "hints": _START_HINTS}
+    last: dict[str, Any] = {"stage": "it was starting", "hints": _START_HINTS}
     try:
         for message in call_in_child(
             target,
@@ -95,7 +95,7 @@ def run_safely(target: str, request: Mapping[str, Any]) -> Answer:
     except LiteRtError as error:
         if error.where != target or error.status not in _HINTS:
             raise
-        what = f"{error.what}, while {last['stage']}"
+        what = f"{error.what} while {last['stage']}"
         hint = last.get("hints", _HINTS).get(error.status, "")
         if error.status is Status.RUNTIME_FAILURE and last.get("crash_cause"):
             hint = f"{last['crash_cause']} {hint}"

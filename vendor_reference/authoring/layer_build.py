@@ -149,7 +149,7 @@ def _files(options: LayerOptions, op_name: str, with_source: bool) -> dict[str, 
     if not with_source and description.path in {file.path for file in layer.files()}:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            "the layer's source file is also the layer's description, so the source file cannot be omitted",
+            "the source code cannot be omitted, because the source file is also the layer's description",
             options.path,
             "Describe the layer in a .json file in the same folder, and build this .json file.",
         )

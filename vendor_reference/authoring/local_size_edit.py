@@ -81,7 +81,7 @@ def find_description(options: LayerOptions, ops: Sequence[Op]) -> tuple[str, str
     path = f"{stem}.json"
     if os.path.lexists(path):
         what = (
-            "a .cl file cannot contain local sizes, so a new description is needed, but "
+            "a .cl file cannot contain local sizes, and the new description for them cannot be written: "
             f"{path} already exists"
         )
         hint = f"If {path} describes the kernel, tune {path}; if not, move {path} away."
@@ -121,8 +121,8 @@ def edit_local_size(path: str, op_name: str, sizes: Sequence[int], new_text: str
             Status.UNSUPPORTED,
             f"a {suffix or 'file'} cannot contain local sizes",
             path,
-            "Describe the kernel in a .json file in the same folder, or begin with litert-npu layer new "
-            "--kind=json.",
+            "Describe the kernel in a .json file in the same folder. litert-npu layer new --kind=json "
+            "writes an example.",
         )
     with MappedFile(path) as file:
         data = bytes(file.view)

@@ -112,7 +112,9 @@ def simulated_device() -> Iterator[str]:
       LiteRtError: NOT_FOUND, if Oclgrind is not installed.
     """
     if not has_simulator():
-        raise LiteRtError(Status.NOT_FOUND, "Oclgrind is not installed", hint=OCLGRIND.hint)
+        raise LiteRtError(
+            Status.NOT_FOUND, "Oclgrind is not installed", hint=f"Install it: {OCLGRIND.hint}."
+        )
     with temporary_folder() as folder:
         log = os.path.join(folder, "log")
         os.environ.update(

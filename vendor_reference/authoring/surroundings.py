@@ -143,8 +143,9 @@ class _Runs:
         yield from self._damages
         for index, (left, array) in enumerate(zip(unwritten, first, strict=True)):
             if left.any():
-                number = f"{int(left.sum())} of {array.size} elements of output {index}"
-                yield f"{number} are never written, the first at {_first_place(left, array)}"
+                count = int(left.sum())
+                number = f"{count} of {array.size} elements of output {index} {'is' if count == 1 else 'are'}"
+                yield f"{number} never written, the first at {_first_place(left, array)}"
         yield from found
 
     def _run(self, *changed: _Surrounding) -> list[Array]:

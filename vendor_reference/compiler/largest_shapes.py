@@ -64,7 +64,7 @@ def find_bounds(
     for op in subgraph.ops:
         for read in op.inputs:
             if read is not None and read.producer is None:
-                _find(read, given, bounds, "the tensor's largest size is unknown")
+                _find(read, given, bounds, "")
         if all(_find(tensor, given, bounds, "") for tensor in op.outputs):
             continue
         derived = _derive(op, layers.get(op.name), bounds, cpu_shapes)

@@ -168,8 +168,9 @@ def _tensor_refusal(tensor: Tensor, bounds: Bounds) -> str:
     if tensor.element_type not in CL_TYPES:
         return f"has type {tensor.element_type.name}, which no kernel can read"
     if not tensor.type.layout.is_static and tensor not in bounds.shapes:
-        why = bounds.reasons.get(tensor, "the tensor's largest size is unknown")
-        return f"('{tensor.name}', {tensor.type}) has no bound, because {why}; {bound_hint(tensor)}"
+        why = bounds.reasons.get(tensor, "")
+        because = f", because {why}" if why else ""
+        return f"('{tensor.name}', {tensor.type}) has no bound{because}; {bound_hint(tensor)}"
     if len(tensor.shape) > MAX_RANK:
         return f"has {len(tensor.shape)} dimensions"
     if tensor.is_variable:

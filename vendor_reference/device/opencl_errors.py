@@ -171,7 +171,7 @@ def _channels_hint(log: str, text: ProgramText) -> str:
                     parts.append(macros.pop(name, ""))
                 elif not part[found.end() :].lstrip().startswith("["):
                     return (
-                        f"{name} is an array, since this tensor has one value for each channel: use one of its "
-                        f"{name}_SIZE elements, such as {name}[channel]. {_BUILD_HINT}"
+                        f"{name} is an array of {name}_SIZE elements, one for each channel of the tensor. Use one "
+                        f"element, such as {name}[channel]. {_BUILD_HINT}"
                     )
     return ""

@@ -74,7 +74,7 @@ class AssetSources:
         raise LiteRtError(
             Status.UNSUPPORTED,
             "the layer has no source code, and its machine code is not allowed to run here",
-            f"asset '{asset}', {', '.join(left_out)}",
+            f"asset '{asset}', without {', '.join(left_out)}",
             "If you trust the file, allow it: Options(allow_native_assets=True), or --allow_native_assets.",
         )
 
@@ -143,11 +143,11 @@ def _left_out(layer: BinaryLayer, program: Program) -> list[str]:
 
 def _no_code(layer: BinaryLayer, program: Program, wanted: str, asset: str) -> LiteRtError:
     devices = ", ".join(f"'{' '.join(code.device)}'" for code in layer.find_codes(program))
-    others = f"the device {devices}" if devices else "other shapes and options"
+    others = f"these devices: {devices}" if devices else "other shapes and options"
     return LiteRtError(
         Status.NOT_FOUND,
-        f"the asset contains neither the source code nor machine code for {wanted}",
-        f"asset '{asset}', {', '.join(_left_out(layer, program))}",
+        f"the asset contains no machine code for {wanted}, and no source code",
+        f"asset '{asset}', without {', '.join(_left_out(layer, program))}",
         f"The asset contains machine code only for {others}. Create the asset again with litert-npu layer build; "
         "for dynamic shapes, add --shape_bounds.",
     )

@@ -171,7 +171,7 @@ ENDS = {
     "segv": "crashed in LiteRtNativeFunction (SIGSEGV",
     "abort": "crashed in LiteRtNativeFunction (SIGABRT",
     "exit": "ended with status 3 in LiteRtNativeFunction",
-    "exit0": "ended too early, with status 0 in LiteRtNativeFunction",
+    "exit0": "ended too early in LiteRtNativeFunction, with status 0",
 }
 CALLS = ["create", "transform", "partition", "compile", "companions", "close"]
 

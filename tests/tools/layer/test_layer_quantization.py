@@ -135,9 +135,9 @@ def test_scales_of_channels_that_are_taken_for_a_number_are_told(
         f"__global const char* w, __global char* y) {{\n  {line}\n}}\n"
     )
     assert litert_npu("layer", "check", "wrong.cl", "--op=Scaled", "--model=scaled.tflite") == 1
-    hint = f"{name} is an array, since this tensor has one value for each channel: use one of its "
+    hint = f"{name} is an array of {name}_SIZE elements, one for each channel of the tensor. Use one element"
     printed = capsys.readouterr().out
-    assert hint in printed if name else "each channel: use" not in printed
+    assert hint in printed if name else "one for each channel of the tensor" not in printed
 
 
 def test_a_skeleton_s_reference_takes_quantization(asset: str, litert_npu: LitertNpu) -> None:

@@ -157,7 +157,7 @@ FAULTS = {
         [
             "the kernel writes 8 bytes before output 0, which has 32 bytes",
             "the kernel changes its input 0",
-            "1 of 8 elements of output 0 are never written, the first at [1, 1]",
+            "1 of 8 elements of output 0 is never written, the first at [1, 1]",
         ],
     ),
     "its own output": (
@@ -240,7 +240,7 @@ def test_faults_are_found_in_another_layout_too(
     assert litert_npu("layer", "run", "k.xml", *shapes, "--repeat=0") == 1
     printed = capsys.readouterr().out
     assert "FAILED: the kernel writes at byte 48 of an intermediate buffer of the layer" in printed
-    assert "FAILED: 1 of 12 elements of output 0 are never written" in printed
+    assert "FAILED: 1 of 12 elements of output 0 is never written" in printed
 
 
 def test_a_layout_of_the_kernel_s_own_is_the_model_s_outside(
@@ -270,7 +270,10 @@ def test_a_reference_that_fails_shows_its_own_line(
     (author / "f.py").write_text(text)
     assert litert_npu(*RUN, "--reference=f.py:f") == 2
     printed = capsys.readouterr().err
-    assert "INVALID_ARGUMENT: the reference fails: ValueError: operands could not be" in printed
+    assert (
+        "INVALID_ARGUMENT: the reference function fails: ValueError: operands could not be"
+        in printed
+    )
     assert "\n      4 | return np.ones(3) + np.ones(4)\n   (f.py:4)." in printed
     for broken, line in (("x = 1 / 0\n", 1), ("\ndef f(:\n", 2)):
         (author / "f.py").write_text(broken)
@@ -294,7 +297,10 @@ WRONG = {
     "no module": (["--reference=f"], "--reference is 'f', but must be file.py:function"),
     "a reference that fails": (["--reference=ref.py:fails"], "ValueError: of a kind"),
     "too many": (["--reference=ref.py:too_many"], "returns 2 arrays, but the op has 1 output"),
-    "nothing": (["--reference=ref.py:nothing"], "INVALID_ARGUMENT: the reference returns nothing"),
+    "nothing": (
+        ["--reference=ref.py:nothing"],
+        "INVALID_ARGUMENT: the reference function returns nothing",
+    ),
     "a formula": (["--flops=2*Q"], "formula '2*Q'"),
     "golden": (["--golden=nothing.npy"], "no such file"),
 }

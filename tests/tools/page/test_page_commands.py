@@ -254,7 +254,7 @@ def test_a_page_never_replaces_the_model(
     before = scale.read_bytes()
     assert litert_npu(command, scale, f"--{flag}={scale}") != 0
     assert scale.read_bytes() == before
-    assert f"the page would replace {scale}" in capfd.readouterr().err
+    assert f"the HTML page would replace {scale}" in capfd.readouterr().err
 
 
 NODE_FIELDS = {
