@@ -233,7 +233,9 @@ class TensorBuffer:
     def _open(self, call: str, *, must_wait: bool = True) -> HostBuffer:
         buffer = self._buffer
         if buffer is None:
-            raise LiteRtError(Status.INVALID_ARGUMENT, "the buffer has been destroyed", call)
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT, "the buffer has been destroyed", f"TensorBuffer.{call}"
+            )
         if must_wait:
             self._wait()
             buffer.wait()

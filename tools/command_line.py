@@ -167,7 +167,7 @@ def _float_parser(flag: Flag) -> Any:
         return Parser(lower_bound=flag.least, upper_bound=flag.most)
     least = flag.least or 0
     parser = Parser(lower_bound=least, upper_bound=_LONGEST_S)
-    parser.syntactic_help = f"a number of seconds from {least:g} to {_LONGEST_S:g}"
+    parser.syntactic_help = f"a number of seconds from {least:g} to {_LONGEST_S:.0f}"
     return parser
 
 
@@ -198,8 +198,12 @@ def _value_error(said: str, flags: FlagValues, hint: str) -> LiteRtError:
         return usage_error(f"--{name} has the unknown value '{value}'", f"{question}{listed}")
     if flags[name].boolean:
         reason = "the flag needs the value true or false, or no value"
-    elif reason.startswith(("invalid literal", "could not convert")):
-        reason = f"the flag needs {flags[name].parser.syntactic_help}"
+    else:
+        allowed = flags[name].parser.syntactic_help
+        if reason.startswith(("invalid literal", "could not convert")) or (
+            allowed and reason.endswith(f" is not {allowed}")
+        ):
+            reason = f"the flag needs {allowed}"
     return usage_error(f"{given}: {reason}", hint)
 
 

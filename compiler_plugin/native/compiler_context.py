@@ -22,6 +22,7 @@ from compiler_plugin.native.option_getters import option_getters
 from litert.abi.definitions import ffi
 from litert.abi.options_table import options_table
 from litert.abi.tables import fill, slots_of
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Model, Signature, Subgraph
@@ -122,8 +123,8 @@ class CompilerContext:
         if num_signatures != len(found.subgraphs):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the plugin passes {num_signatures} signatures for {len(found.subgraphs)} "
-                "subgraphs",
+                f"the plugin passes {count_text(num_signatures, 'signature')}, but the model has "
+                f"{count_text(len(found.subgraphs), 'subgraph')}: each subgraph needs one signature",
             )
         keys = [
             ffi.string(signature_keys[i]).decode("utf-8", "surrogateescape")

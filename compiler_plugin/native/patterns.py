@@ -134,5 +134,5 @@ def _apply(builder: GraphBuilder, pattern: Pattern, op: Op, where: str) -> None:
     try:
         builder.apply()
     except LiteRtError as error:
-        place = f"{where}, transformation '{pattern.name}' at {op.name}"
+        place = f"{where}, transformation '{pattern.name}' at op {op.name}"
         raise LiteRtError(error.status, error.what, place, error.hint) from error

@@ -84,11 +84,14 @@ class _ModelReader:
         if is_model(view):
             return
         if bytes(view[:4]) == b"PK\3\4":
-            what, hint = "a ZIP archive", "Unpack the archive, and give its .tflite file."
+            what, hint = (
+                "the data are a ZIP archive",
+                "Unpack the archive, and give its .tflite file.",
+            )
         elif not view.nbytes:
-            what, hint = "an empty file", "Copy the file again from its source."
+            what, hint = "the file is empty", "Copy the file again from its source."
         elif _is_text(bytes(view[:256])):
-            what, hint = "a text file", "Give a .tflite file."
+            what, hint = "the data are text", "Give a .tflite file."
         elif view.nbytes < 8:
             what, hint = (
                 f"the file has only {view.nbytes} bytes",

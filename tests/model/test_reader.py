@@ -80,10 +80,10 @@ def test_a_cut_file_is_refused(end: int) -> None:
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        (b"", "an empty file"),
-        (b"PK\3\4" + bytes(60), "a ZIP archive"),
+        (b"", "not a TFLite model: the file is empty"),
+        (b"PK\3\4" + bytes(60), "not a TFLite model: the data are a ZIP archive"),
         (b"\x1c\0\0\0TFL2" + bytes(60), "the identifier 'TFL2', not 'TFL3'"),
-        (b"not a model at all", "a text file"),
+        (b"not a model at all", "not a TFLite model: the data are text"),
     ],
 )
 def test_what_is_not_a_model_is_named(data: bytes, what: str) -> None:

@@ -127,4 +127,4 @@ def test_a_pattern_that_breaks_the_graph_is_named(both_hosts: BothHosts) -> None
         both_hosts.setenv("SCRIBE_REWRITES", "orphan")
         both_hosts.ours(both_hosts.written(_model()))
     assert error.value.status is Status.INVALID_GRAPH_INVARIANT
-    assert "transformation 'orphan' at NEG" in str(error.value)
+    assert "transformation 'orphan' at op NEG" in str(error.value)
