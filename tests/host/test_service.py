@@ -217,9 +217,8 @@ def test_an_abort_between_native_functions_names_the_call(service: Service) -> N
 
 @pytest.mark.parametrize("status", [0, 3])
 def test_an_exit_is_an_error(service: Service, status: int) -> None:
-    assert fails(service, "leave", status).what.startswith(
-        f"the plugin libX.so ended {'' if status else 'too early, '}with status {status} in leave"
-    )
+    how = "with status 3 in leave" if status else "too early in leave, with status 0"
+    assert fails(service, "leave", status).what.startswith(f"the plugin libX.so ended {how}")
 
 
 def test_a_hang_ends_with_the_time_limit() -> None:
