@@ -274,9 +274,7 @@ def choose_soc_model(plugin: RegisteredPlugin, soc_model: str) -> str:
             Status.INVALID_TOOL_CONFIG,
             f"vendor '{plugin.factory.soc_manufacturer}' has no SoC model '{soc_model}'",
             plugin.origin,
-            did_you_mean(
-                soc_model, models, f"Use {'one of ' if models[1:] else ''}{', '.join(models)}."
-            ),
+            did_you_mean(soc_model, models, f"Use one of {', '.join(models)}."),
         )
     return soc_model
 

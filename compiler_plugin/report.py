@@ -341,8 +341,7 @@ def _asset_warnings(report: Report, assets: Sequence[Asset]) -> Iterator[str]:
         if left:
             reasons = "; ".join(dict.fromkeys(op.reason for op in left))
             stay = "stays" if len(left) == 1 else "stay"
-            count = f"{_count(len(left), 'op')}" if left[1:] else "op"
-            ops = f"{count} '{asset.op_name}'"
+            ops = f"{_count(len(left), 'op')} '{asset.op_name}'"
             yield f"{ops} {stay} on the CPU, although there is an asset for the op: {reasons}"
 
 

@@ -88,9 +88,7 @@ class DataNode:
 
     def __getitem__(self, name: str) -> Any:
         if name not in _ATTRIBUTES:
-            raise refused(
-                f"{self} has no attribute '{name}'", f"The attributes are {', '.join(_ATTRIBUTES)}."
-            )
+            raise refused(f"{self} has no attribute '{name}'", f"It has {', '.join(_ATTRIBUTES)}.")
         return getattr(self, name)
 
     def in_nodes(self) -> dict[int, Any]:

@@ -258,7 +258,7 @@ class NodeAttributes:
 
     def _unknown(self, name: str) -> LiteRtError:
         names = ", ".join(self.attributes())
-        hint = f"The attributes are {names}." if names else "The node has no attributes."
+        hint = f"It has {names}." if names else "The node has no attributes."
         if name in NODE_NAMES:
             hint = f"Use {NODE_NAMES[name]} instead."
         return refused(f"{self} has no attribute '{name}'", hint)

@@ -121,7 +121,7 @@ def write_raw_fields(
     for name in values:
         if name not in known:
             raise _error(
-                f"the C struct has no field '{name}'", where, f"The fields are {', '.join(known)}."
+                f"the C struct has no field '{name}'", where, f"It has {', '.join(known)}."
             )
     written = bytearray(data)
     written.extend(bytes(max(0, _struct_size(fields) - len(written))))

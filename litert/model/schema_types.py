@@ -71,9 +71,7 @@ class TableSchema(NamedTuple):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"the table {self.type_name} has no field '{name}'",
-                hint=f"The fields are {', '.join(self.fields)}."
-                if self.fields
-                else "The table has no fields.",
+                hint=f"It has {', '.join(self.fields) or 'none'}.",
             )
         return found
 

@@ -246,7 +246,7 @@ class PlannedSubgraph:
                 )
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the shape is {list(shape)}, but the model's input is {foreseen}",
+                f"the shape is {list(shape)}, but the model's input has {foreseen}",
                 where,
                 hint,
             )

@@ -89,7 +89,7 @@ def no_layer_named(op_name: str, names: Sequence[str], where: str) -> LiteRtErro
         Status.NOT_FOUND,
         f"none of its {len(names)} layers is named '{op_name}'",
         where,
-        did_you_mean(op_name, names) or f"The layers are {', '.join(names)}.",
+        did_you_mean(op_name, names) or f"It has {', '.join(names)}.",
     )
 
 

@@ -74,7 +74,7 @@ class AssetSources:
         raise LiteRtError(
             Status.UNSUPPORTED,
             "the layer has no source code, and its machine code is not allowed to run here",
-            f"asset '{asset}', without {', '.join(left_out)}",
+            f"asset '{asset}', {', '.join(left_out)}",
             "If you trust the file, allow it: Options(allow_native_assets=True), or --allow_native_assets.",
         )
 
