@@ -14,6 +14,7 @@ from compiler_plugin.isolation.hosting import (
     Hosting,
 )
 from compiler_plugin.plugin import CompilerPluginFactory, Hardware
+from litert.core.counts import names_text
 from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.core.suggestion import did_you_mean
@@ -274,7 +275,7 @@ def choose_soc_model(plugin: RegisteredPlugin, soc_model: str) -> str:
             Status.INVALID_TOOL_CONFIG,
             f"vendor '{plugin.factory.soc_manufacturer}' has no SoC model '{soc_model}'",
             plugin.origin,
-            did_you_mean(soc_model, models, f"Use one of {', '.join(models)}."),
+            did_you_mean(soc_model, models, f"{names_text('SoC model', models)}."),
         )
     return soc_model
 

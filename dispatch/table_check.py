@@ -189,7 +189,7 @@ def _check_functions(table: object, interface: type, where: str) -> None:
             raise _broken(
                 f"'{function}' of the dispatch table is {filled!r}, which cannot be called",
                 where,
-                f"Make it a method of {type(table).__name__}, or remove it.",
+                f"Define a method with this name in {type(table).__name__}, or remove the attribute.",
             )
         if getattr(filled, "__func__", None) is wanted:
             continue
@@ -198,7 +198,7 @@ def _check_functions(table: object, interface: type, where: str) -> None:
                 f"'{function}' of the dispatch table is a coroutine or generator function, which "
                 "would not run when it is called",
                 where,
-                "Make it a plain function without async or yield.",
+                "Write a plain function without async or yield.",
             )
         _check_arguments(function, filled, list(inspect.signature(wanted).parameters)[1:], where)
 

@@ -268,5 +268,5 @@ def open_stream(output: str) -> TextIO:
     if is_closed(stream):
         name = "output" if output == STDOUT else "error"
         what = f"cannot write: standard {name} is closed"
-        raise LiteRtError(Status.FILE_IO, what, output, "Give an output file.")
+        raise LiteRtError(Status.FILE_IO, what, hint="Give an output file.")
     return stream

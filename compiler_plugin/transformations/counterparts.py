@@ -25,7 +25,7 @@ _PACKAGES = ("mo", "openvino", "extensions", "networkx")
 _PORTS = (
     "Use node.in_port(i) and node.out_port(i), and their get_source, get_destinations and connect."
 )
-_NODES = "Use graph.nodes, the list of all ops, or graph.find_node(name)."
+_NODES = "Loop over graph.nodes, the list of all ops, or call graph.find_node(name)."
 GRAPH_NAMES: Mapping[str, str] = {
     **dict.fromkeys(
         (

@@ -238,7 +238,7 @@ def write_attributes(node: Node) -> None:
     if op_type is None:
         raise LiteRtError(
             Status.INVALID_IR_TYPE,
-            "the op has type None, and no transformation has replaced the op",
+            "no transformation has replaced this op, which has type None",
             describe_node(node),
             "Replace the op in a transformation, or give the op a type.",
         )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from compiler_plugin.transformations.op_request import refused
-from litert.core.counts import index_range
+from litert.core.counts import index_range, names_text
 from litert.core.errors import LiteRtError
 
 if TYPE_CHECKING:
@@ -88,7 +88,9 @@ class DataNode:
 
     def __getitem__(self, name: str) -> Any:
         if name not in _ATTRIBUTES:
-            raise refused(f"{self} has no attribute '{name}'", f"It has {', '.join(_ATTRIBUTES)}.")
+            raise refused(
+                f"{self} has no attribute '{name}'", f"{names_text('attribute', _ATTRIBUTES)}."
+            )
         return getattr(self, name)
 
     def in_nodes(self) -> dict[int, Any]:
@@ -134,6 +136,6 @@ def several_readers(port: _Port) -> LiteRtError:
     """Returns an error for `out_node` if a port does not have exactly one reader."""
     count = len(port.get_destinations())
     return refused(
-        f"{port} has {count or 'no'} readers",
+        f"out_node() needs exactly one reader, but {port} has {count or 'no'} readers",
         "Call out_port(i).get_destinations(), and use the nodes of the returned ports.",
     )

@@ -180,14 +180,15 @@ def read_edge_pattern(given: object) -> EdgePattern:
       LiteRtError: INVALID_TRANSFORMATION, if the value is not a pattern.
     """
     if not isinstance(given, Mapping) or not {"nodes", "edges"} <= given.keys():
-        raise _bad(f"the function returns {given!r:.100}", "Return dict(nodes=[...], edges=[...]).")
+        what = f"the return value is {given!r:.100}, but must be a dict with 'nodes' and 'edges'"
+        raise _bad(what, "Return dict(nodes=[...], edges=[...]).")
     nodes: dict[str, Mapping[str, Any]] = {}
     for entry in given["nodes"]:
         name, attributes = (*entry, {})[:2] if isinstance(entry, tuple | list) else (entry, None)
         if not isinstance(name, str) or not isinstance(attributes, Mapping):
             raise _bad(f"{entry!r:.100} is not a node", "Write ('mul', dict(op='MUL')).")
         if name in nodes:
-            raise _bad(f"two nodes are named '{name}'", "Rename one of them.")
+            raise _bad(f"two nodes are named '{name}'", "Rename one of the nodes.")
         nodes[name] = attributes
     edges = [_read_edge(entry, nodes) for entry in given["edges"]]
     is_data = {name for name, attributes in nodes.items() if attributes.get("kind") == _DATA}
@@ -196,7 +197,7 @@ def read_edge_pattern(given: object) -> EdgePattern:
         if edge.reader in is_data:
             if edge.reader in data or edge.source in is_data:
                 raise _bad(
-                    f"the edges into data node '{edge.reader}' do not come from exactly one op",
+                    f"data node '{edge.reader}' must have exactly one incoming edge, which comes from an op",
                     "Let exactly one op write the data node.",
                 )
             data[edge.reader] = edge.source, edge.out_port
@@ -213,7 +214,7 @@ def read_edge_pattern(given: object) -> EdgePattern:
                 f"the pattern ends in '{name}', which is not an op", "End the pattern with an op."
             )
     if not nodes:
-        raise _bad("the pattern has no ops", "Add an op to nodes.")
+        raise _bad("the pattern has no ops", "Add an op to the list 'nodes'.")
     if _has_circle(between):
         raise _bad("the edges of the pattern form a cycle", "Remove an edge of the cycle.")
     return pattern

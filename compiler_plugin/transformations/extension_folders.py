@@ -235,10 +235,10 @@ def _check_helper(cls: type, origin: ExtensionOrigin) -> None:
     if method:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"class {cls.__name__} has {method}, but is not derived from a class of extensions",
+            f"class {cls.__name__} has {method}, but is not derived from a base class for extensions",
             origin.path,
-            "Derive the class from the class of compiler_plugin.transformations that has this method. If this "
-            "is only a helper class, begin its name with an underscore.",
+            "Derive the class from the base class in compiler_plugin.transformations that has this method. If "
+            "this is only a helper class, begin its name with an underscore.",
         )
 
 

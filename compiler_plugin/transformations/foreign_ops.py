@@ -88,8 +88,8 @@ def _unknown_op(
     return refused(
         f"the shapes of {node} cannot be inferred: input {index} of the op is {text(new)}, but the model "
         f"file contains the output shapes only for {text(old)}",
-        "Define `infer` of the op in the ops folder of an extension (--extensions), or the op's shapes in a "
-        "mapping file (--ops_mapping).",
+        "Define the op's function `infer` in the folder `ops` of your extensions (--extensions). Alternatively, "
+        "declare the op's shapes in a mapping file (--ops_mapping).",
     )
 
 

@@ -207,8 +207,8 @@ class Graph(InferredGraph):
             raise refused(f"{new} cannot replace {old}")
         if any(tensor in before.outputs for tensor in after.inputs if tensor is not None):
             raise refused(
-                f"{new} reads {old}, and therefore cannot replace it",
-                "To insert a node after another node, use connection.insert_node(node).",
+                f"{new} cannot replace {old}, because the new op reads a result of the old op",
+                "To insert an op after another op, use connection.insert_node(node).",
             )
         for index, tensor in enumerate(before.outputs):
             if index >= len(after.outputs) and self.is_read(tensor):

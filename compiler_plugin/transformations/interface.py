@@ -118,8 +118,8 @@ def _check_not_called(graph: Graph) -> None:
             if index >= 0 and model.subgraphs[index] is graph.subgraph:
                 raise LiteRtError(
                     Status.UNSUPPORTED,
-                    f"{op.name} calls subgraph {index}, so the layout of its inputs and outputs cannot "
-                    "change",
+                    f"the layout of the inputs and outputs of subgraph {index} cannot change, because "
+                    f"{op.name} calls this subgraph",
                     "--data_layout=NCHW",
                     "Keep the layout NHWC.",
                 )

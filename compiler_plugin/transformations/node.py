@@ -298,7 +298,7 @@ class Node(NodeAttributes):
             if index > count:
                 raise refused(
                     f"{self} cannot have output port {index} yet",
-                    f"The next output port has index {count}.",
+                    f"Add the ports in order: the next output port has index {count}.",
                 )
             element_type = ElementType.NONE
         base = name or (f"{self.name}:{len(op.outputs)}" if op.outputs else self.op)
@@ -675,7 +675,7 @@ class InPort(_Port):
         if source.node.graph is not self.node.graph:
             raise refused(
                 f"{self} cannot read {source}, which belongs to another subgraph",
-                "Pass values between subgraphs as inputs and outputs of a call.",
+                "Pass the value as an input or output of the op that calls the subgraph.",
             )
         if source.node is self.node:
             raise refused(

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from compiler_plugin.transformations.counterparts import NODE_NAMES
 from compiler_plugin.transformations.op_request import refused
+from litert.core.counts import names_text
 from litert.core.errors import LiteRtError
 from litert.core.suggestion import did_you_mean
 from litert.model.builtin_options import get_builtin_option, option_names, set_builtin_option
@@ -257,8 +258,8 @@ class NodeAttributes:
         return found
 
     def _unknown(self, name: str) -> LiteRtError:
-        names = ", ".join(self.attributes())
-        hint = f"It has {names}." if names else "The node has no attributes."
+        names = list(self.attributes())
+        hint = f"{names_text('attribute', names)}." if names else "The node has no attributes."
         if name in NODE_NAMES:
             hint = f"Use {NODE_NAMES[name]} instead."
         return refused(f"{self} has no attribute '{name}'", hint)

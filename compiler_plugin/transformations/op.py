@@ -204,13 +204,13 @@ class Op:
         if not node.is_custom:
             raise refused(
                 f"{node} is not a custom op and cannot become a {cls.op}",
-                "Replace the op with a transformation of the front phase.",
+                "Write a transformation of the front phase that replaces the op.",
             )
         definition = (
             cls(node.graph, attrs or {}) if cls.op else cls(node.graph, {"op": node.op}, attrs)
         )
-        if (attrs or {}).get("id", node.id) != node.id:
-            raise refused(f"the id of {node} is '{node.id}', and cannot change")
+        if (other := (attrs or {}).get("id", node.id)) != node.id:
+            raise refused(f"the id of {node} cannot change from '{node.id}' to {other!r:.100}")
         if name := (attrs or {}).get("name"):
             node.name = name
         node.set_extracted(definition.node_attributes())

@@ -32,7 +32,7 @@ def check_request(
     """Checks the arguments of `Graph.create_op`; returns the operator's number, options and output count."""
     check_inputs(op, inputs)
     check_name(name)
-    _check_number(op, "outputs", outputs, 0)
+    _check_number(op, "number of outputs", outputs, 0)
     _check_number(op, "version", version, 1)
     if attributes is not None and not isinstance(attributes, Mapping):
         raise refused(
@@ -82,7 +82,8 @@ def _check_number(op: str, what: str, number: int | None, least: int) -> None:
     is_whole = isinstance(number, int) and not isinstance(number, bool)
     if number is not None and not (is_whole and number >= least):
         raise refused(
-            f"{what} of {op} cannot be {number!r:.100}", f"Give a whole number of at least {least}."
+            f"the {what} of {op} cannot be {number!r:.100}",
+            f"Give a whole number of at least {least}.",
         )
 
 

@@ -142,7 +142,7 @@ def _check_class(cls: type[PatternReplacement]) -> None:
             raise LiteRtError(
                 Status.INVALID_TRANSFORMATION,
                 f"rewrite has the parameter '{parameter.name}', but the pattern has no part of that name",
-                hint=f"The pattern's names: {names}.",
+                hint=f"The pattern has the names {names}.",
             )
 
 
@@ -230,7 +230,7 @@ class Replacer:
         for (before, after), connection in zip(pairs, connections, strict=True):
             if any(reader.node is after.node for reader in connection.get_destinations()):
                 raise self._error(
-                    f"returns {after.node}, which reads {before}, and therefore cannot replace it",
+                    f"returns {after.node}, which cannot replace {before}, because the node reads this output",
                     "To insert a node after another node, use connection.insert_node(node).",
                 )
         are_old = set(old)

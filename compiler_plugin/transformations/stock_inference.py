@@ -150,7 +150,7 @@ def refusal(op: Op | None, reason: str) -> LiteRtError:
     """Returns an error that says why stock LiteRT refuses an op."""
     where = ""
     if op is not None:
-        inputs = ", ".join("omitted" if t is None else f"'{t.name}' {t.type}" for t in op.inputs)
+        inputs = ", ".join("no tensor" if t is None else f"'{t.name}' {t.type}" for t in op.inputs)
         where = (
             f"{op.name} '{op.outputs[0].name if op.outputs else ''}', inputs: {inputs or 'none'}"
         )
@@ -158,7 +158,7 @@ def refusal(op: Op | None, reason: str) -> LiteRtError:
         Status.RUNTIME_FAILURE,
         f"stock LiteRT refuses an op: {reason}",
         where,
-        "Give the op inputs, types and attributes that its kernel accepts.",
+        "Change the op's inputs, types or attributes so that stock LiteRT's kernel accepts the op.",
     )
 
 
@@ -325,6 +325,7 @@ def _refused_op(ops: Sequence[Op], region: StockRegion, error: Exception) -> Op 
 
 
 def _message(error: Exception) -> str:
-    """Returns the error text of stock LiteRT, without source lines and node numbers."""
+    """Returns the error text of stock LiteRT in quotes, without source lines and node numbers."""
     text = _SOURCE.sub("", _NODE.sub("", str(error)))
-    return " ".join(text.split()).rstrip(".") or "stock LiteRT gives no reason"
+    message = " ".join(text.split()).rstrip(".")
+    return f'"{message}"' if message else "stock LiteRT gives no reason"

@@ -15,9 +15,8 @@ from typing import Any, BinaryIO, TypeAlias
 
 from compiler_plugin.plugin import DataLayout
 from litert.core.element_type import ElementType
-from litert.core.errors import LiteRtError
+from litert.core.errors import file_error
 from litert.core.quantization import BlockwiseQuantization
-from litert.core.status import Status
 from litert.model.atomic_file import temporary_file
 from litert.model.blob import Blob
 from litert.model.builtin_options import make_builtin_options
@@ -232,9 +231,7 @@ def _file_for_a_region() -> Iterator[BinaryIO]:
         try:
             file = stack.enter_context(temporary_file("region.tflite"))
         except OSError as error:
-            raise LiteRtError(
-                Status.FILE_IO,
-                f"cannot write a temporary file of a few KiB: {error}",
-                hint="Set TMPDIR to a writable folder.",
-            ) from error
+            path = str(error.filename or "")
+            hint = "Set TMPDIR to a writable folder with a few KiB of free space."
+            raise file_error(error, "cannot write a temporary file", path, hint) from error
         yield file

@@ -199,9 +199,9 @@ class SubgraphMatch:
             if port not in named:
                 reader = next(r for r in port.get_destinations() if r.node not in self._inside)
                 raise self.error(
-                    f"'{port.name}' is read by {reader.node} outside of the sub-graph, but is not among "
-                    "the outputs",
-                    "List the op that writes this tensor among the outputs or end points. "
+                    f"{reader.node} outside of the sub-graph reads tensor '{port.name}', which is not an "
+                    "output of the sub-graph",
+                    "Add the op that writes this tensor to the outputs or end points. "
                     "Alternatively, add the reader to the sub-graph.",
                 )
         return list(dict.fromkeys(named))

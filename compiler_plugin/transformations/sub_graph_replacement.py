@@ -104,8 +104,9 @@ class SubgraphReplacement(ConfiguredReplacement):
         """
         if not match.description.op:
             raise match.error(
-                f"class {type(self).__name__} has no replace_sub_graph, and the description names no op",
-                "Define replace_sub_graph in the class, or add an op to the description.",
+                f"class {type(self).__name__} has no replace_sub_graph, and the sub-graph's description has no "
+                "entry 'op'",
+                "Define replace_sub_graph in the class, or add the entry to the description.",
             )
         return _create_op(graph, match)
 

@@ -19,7 +19,7 @@ _FIELDS = {1: "bool_value", 2: "int_value", 3: "real_value", 8: "str_value", 9: 
 
 def check_answer(status: int) -> None:
     """Raises an error if a function's status is not Ok; the host adds the names of the library and function."""
-    check(status, "the library's function failed, and returned only this status")
+    check(status, "the library's function failed, and gave no reason except this status")
 
 
 def answer(c_type: str, function: Any, *arguments: Any) -> Any:

@@ -24,6 +24,7 @@ from dispatch.tensor_buffer import BufferType
 from litert.abi.definitions import ffi
 from litert.abi.handles import address_of
 from litert.abi.tensor_types import to_c
+from litert.core.counts import count_text
 from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
@@ -207,7 +208,7 @@ def _types(definition: Any, where: str) -> Sequence[int]:
     if not 0 < number <= len(types):
         raise _broken(
             "the buffer handlers of the dispatch library have "
-            f"{number} memory types, an invalid number",
+            f"{count_text(number, 'memory type')}, but the number must be from 1 to {len(types)}",
             where,
         )
     found = [int(types[i]) for i in range(number)]

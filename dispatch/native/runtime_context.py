@@ -17,6 +17,7 @@ from litert.abi.definitions import ffi
 from litert.abi.handles import Handles
 from litert.abi.options_table import options_table
 from litert.abi.tables import fill, slots_of
+from litert.core.counts import count_text
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -70,8 +71,8 @@ class RuntimeContext:
         strides: Any,
         requirements: Any,
     ) -> None:
-        _check_array("types of memory", num_types, types)
-        _check_array("strides", num_strides, strides)
+        _check_array("memory type", num_types, types)
+        _check_array("stride", num_strides, strides)
         requirements[0] = self.handles.put(
             TensorBufferRequirements(
                 size,
@@ -95,5 +96,5 @@ def _check_array(of: str, length: int, array: Any) -> None:
     elif length and not array:
         problem = "the array is NULL"
     if problem:
-        what = f"the library passes {length} {of}, but {problem}"
+        what = f"the library passes {count_text(length, of)}, but {problem}"
         raise LiteRtError(Status.INVALID_ARGUMENT, what)

@@ -124,7 +124,7 @@ class JsonNode:
             allowed = f"{least} or more" if most is None else f"{least} to {most}"
             allowed = str(least) if least == most else allowed
             raise self.error(
-                f"the array has {count_text(len(value), 'element')}, expected {allowed}"
+                f"the array has {count_text(len(value), 'element')}, but must have {allowed}"
             )
         return [self._child(v, i) for i, v in enumerate(value)]
 
@@ -136,7 +136,7 @@ class JsonNode:
         if not low <= value <= high:
             if low == high:
                 raise self.error(f"the value is {value}, but must be {low}")
-            raise self.error(f"{value} is not from {low} to {high}")
+            raise self.error(f"{value} is not in the range {low} to {high}")
         return value
 
     def number(self) -> float:

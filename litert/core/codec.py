@@ -240,7 +240,7 @@ def hexadecimal(least: int = 0, most: int | None = None) -> Codec[bytes]:
             ) from None
         if len(data) < least or (most is not None and len(data) > most):
             raise node.error(
-                f"the text stands for {count_text(len(data), 'byte')}, expected {least} to {most}"
+                f"the text stands for {count_text(len(data), 'byte')}, but must stand for {least} to {most}"
             )
         return data
 

@@ -104,7 +104,7 @@ def parse_shapes(
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
                 f"--{flag} contains '{text}', which is not a {noun}",
-                hint="Write the shape as input:100x3x300x300.",
+                hint="Write the tensor's name and shape, such as input:100x3x300x300.",
             )
         pairs += found
     for name, shape in pairs:

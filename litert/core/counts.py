@@ -1,5 +1,9 @@
 """Numbers of things in messages, such as `2 ops`, and indices, such as `the 2 calls have the indices 0 and 1`."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 
 def count_text(number: int, noun: str) -> str:
     """Returns a number with a noun in the singular or plural: `1 op`, `2 ops`."""
@@ -14,6 +18,16 @@ def index_range(kind: str, count: int) -> str:
         return f"the only {kind} has index 0"
     last = "0 and 1" if count == 2 else f"0 to {count - 1}"
     return f"the {count} {kind}s have the indices {last}"
+
+
+def names_text(kind: str, names: Sequence[str]) -> str:
+    """Returns a sentence, without a full stop, that lists the names of items; `kind` is an item in singular.
+
+    Examples are `The only field is alpha` and `The attributes are axis, keep_dims`.
+    """
+    if len(names) == 1:
+        return f"The only {kind} is {names[0]}"
+    return f"The {kind}s are {', '.join(names)}" if names else f"There are no {kind}s"
 
 
 def out_of_range(kind: str, index: int, count: int) -> str:

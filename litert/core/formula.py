@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from litert.core.counts import index_range
+from litert.core.counts import count_text, index_range
 from litert.core.errors import LiteRtError
 from litert.core.kernel_dims import kernel_dims
 from litert.core.sizes import ARITHMETIC, Size
@@ -128,7 +128,8 @@ class Formula:
         sizes = kernel_dims(shape) if size.is_bfyx else shape
         if size.dimension >= len(sizes):
             shown = ", ".join(str(n) if isinstance(n, int) else "?" for n in sizes)
-            raise _error(self.text, f"uses {size}, but the shape is [{shown}]")
+            has = f"{kind} {size.tensor} has only {count_text(len(sizes), 'dimension')}: [{shown}]"
+            raise _error(self.text, f"uses {size}, but {has}")
         return sizes[size.dimension]
 
     def __eq__(self, other: object) -> bool:

@@ -35,14 +35,12 @@ def check_place(path: str) -> None:
         os.sep if path.startswith(os.sep) else os.curdir
     )
     if not os.path.isdir(folder):
-        raise LiteRtError(
-            Status.NOT_FOUND,
-            "the current directory does not exist any more"
-            if folder == os.curdir
-            else "the directory of the output does not exist",
-            folder,
-            "Make the directory, or give another path for the output.",
-        )
+        what = "the directory of the output does not exist"
+        hint = "Make the directory, or give another path for the output."
+        if folder == os.curdir:
+            what = "the current directory does not exist any more"
+            hint = "Change to another directory, or give an absolute path for the output."
+        raise LiteRtError(Status.NOT_FOUND, what, folder, hint)
 
 
 def make_folder(path: str) -> None:
@@ -55,7 +53,9 @@ def make_folder(path: str) -> None:
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
-        raise file_error(error, "cannot make the directory", path) from error
+        is_file = isinstance(error, FileExistsError)
+        hint = "Give the path of a directory, not of a file." if is_file else ""
+        raise file_error(error, "cannot make the directory", path, hint) from error
 
 
 @contextmanager

@@ -197,6 +197,6 @@ def _enum_value(type_name: str, name: str, value: Any) -> Any:
             return number
     raise LiteRtError(
         Status.INVALID_ARGUMENT,
-        f"{type_name}.{name} does not have the value {value!r}",
+        f"{type_name}.{name} cannot be {value!r}",
         hint=f"Use one of {', '.join(enum.values())}.",
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from litert.core.counts import count_text, names_text
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -90,10 +91,11 @@ def read_raw_fields(
         _check(field, where)
         if field.end > len(data):
             raise _error(
-                f"the field '{field.name}' is at bytes {field.offset} to {field.end}, but the "
-                f"options have {len(data)} bytes",
+                f"the field '{field.name}' begins at byte {field.offset} and has "
+                f"{count_text(field.end - field.offset, 'byte')}, but the options have only "
+                f"{count_text(len(data), 'byte')}",
                 where,
-                "Give each field the offset that it has in the C struct.",
+                "Give each field the type and offset that it has in the C struct.",
             )
         found = struct.unpack_from(field.layout, data, field.offset)
         values[field.name] = found[0] if field.count is None else found
@@ -121,7 +123,7 @@ def write_raw_fields(
     for name in values:
         if name not in known:
             raise _error(
-                f"the C struct has no field '{name}'", where, f"It has {', '.join(known)}."
+                f"the C struct has no field '{name}'", where, f"{names_text('field', known)}."
             )
     written = bytearray(data)
     written.extend(bytes(max(0, _struct_size(fields) - len(written))))

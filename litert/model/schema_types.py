@@ -10,6 +10,7 @@ from enum import Enum
 from functools import cache
 from typing import NamedTuple
 
+from litert.core.counts import names_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model import schema
@@ -71,7 +72,7 @@ class TableSchema(NamedTuple):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"the table {self.type_name} has no field '{name}'",
-                hint=f"It has {', '.join(self.fields) or 'none'}.",
+                hint=f"{names_text('field', list(self.fields))}.",
             )
         return found
 

@@ -143,14 +143,17 @@ def _encode_array(
         dtype = element_type.numpy_dtype
         elements = array.astype(dtype.newbyteorder("<"))
         if array.dtype.kind in "biuf" and dtype.kind in "biu" and not np.all(elements == array):
-            raise ValueError(f"the type {element_type.name} cannot hold some of the elements")
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                f"cannot make a constant: the type {element_type.name} cannot hold some of the elements",
+            )
         return tensor_type, Blob(elements.tobytes())
     except (TypeError, ValueError) as error:
         raise _refused(error) from None
 
 
 def _refused(error: Exception) -> LiteRtError:
-    what = f"cannot make a constant: {str(error).rstrip('.')}"
+    what = f'cannot make a constant from the value: "{error}"'
     return LiteRtError(Status.INVALID_ARGUMENT, what)
 
 

@@ -219,7 +219,7 @@ def test_the_first_soc_model_is_the_default_and_others_are_checked(tmp_path: Pat
     plugin = load_plugin("Acme", write(tmp_path))
     assert choose_soc_model(plugin, "") == "M1"
     assert choose_soc_model(plugin, "M2") == "M2"
-    with pytest.raises(LiteRtError, match="Use one of M1, M2"):
+    with pytest.raises(LiteRtError, match="The SoC models are M1, M2"):
         choose_soc_model(plugin, "M3")
 
 

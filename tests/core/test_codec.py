@@ -93,11 +93,14 @@ def test_an_empty_list_is_an_empty_tuple() -> None:
     [
         ({}, "$: field 'name' is missing"),
         ({"name": "a", "colour": "red"}, "Did you mean 'color'?"),
-        ({"name": "a", "points": [[1, 2], [1, 10]]}, "$.points[1][1]: 10 is not from 0 to 9"),
-        ({"name": "a", "points": [[1]]}, "$.points[0]: the array has 1 element, expected 2"),
+        (
+            {"name": "a", "points": [[1, 2], [1, 10]]},
+            "$.points[1][1]: 10 is not in the range 0 to 9",
+        ),
+        ({"name": "a", "points": [[1]]}, "$.points[0]: the array has 1 element, but must have 2"),
         (
             {"name": "a", "labels": {"b": []}},
-            "$.labels.b: the array has 0 elements, expected 1 or more",
+            "$.labels.b: the array has 0 elements, but must have 1 or more",
         ),
         ({"name": "a", "color": "rod"}, "Did you mean 'red'?"),
         ([], "$: [] is not an object"),
@@ -140,7 +143,7 @@ def test_values_survive(codec: Codec[object], value: object, data: object) -> No
 @pytest.mark.parametrize(
     ("codec", "data", "says"),
     [
-        (hexadecimal(1, 2), "", "the text stands for 0 bytes, expected 1 to 2"),
+        (hexadecimal(1, 2), "", "the text stands for 0 bytes, but must stand for 1 to 2"),
         (hexadecimal(), "0g", "'0g' does not consist of two hexadecimal digits for each byte"),
         (SHA256, "AB" * 32, "the value is not a SHA-256 in lower-case hexadecimal digits"),
         (checked(TEXT, lambda text: "" if text else "an empty name"), "", "$: an empty name"),

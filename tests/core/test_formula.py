@@ -101,7 +101,10 @@ def test_a_formula_has_the_sizes_of_any_tensor(text: str, value: int) -> None:
     ("text", "says"),
     [
         ("INPUT1_DIMS[0]", "uses input 1, but the only input has index 0"),
-        ("INPUT0_SHAPE[4]", "uses INPUT0_SHAPE[4], but the shape is [2, 3, 4, 5]"),
+        (
+            "INPUT0_SHAPE[4]",
+            "uses INPUT0_SHAPE[4], but input 0 has only 4 dimensions: [2, 3, 4, 5]",
+        ),
         ("OUTPUT0_SHAPE[0]", "but there are no outputs"),
         ("1-INPUT0_SHAPE[0]", "is -1 where INPUT0_SHAPE[0]=2"),
     ],

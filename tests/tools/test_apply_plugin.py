@@ -249,7 +249,7 @@ def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
             Status.INVALID_TOOL_CONFIG,
             "--plugin_timeout=inf: the flag needs a number of seconds from 0.001 to 10000000",
         ),
-        (["--soc_model=F9", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "Use one of F1, F2"),
+        (["--soc_model=F9", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "The SoC models are F1, F2"),
         (["--npu_custom_op_inf=A,k", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "Did you mean"),
         (["--other_ops=A", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "no flag '--other_ops=A'"),
         (["--fake_a=1", "--fake_a=2", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "twice"),

@@ -78,14 +78,14 @@ def test_an_output_to_a_closed_stream_is_an_error(tool: str, tmp_path: Path) -> 
     command = [source, "-"] if tool == "apply_plugin" else ["transform", source, "-"]
     done = run(tool, *command, closed=">&-")
     assert done.returncode not in (0, 1)
-    assert "FILE_IO: cannot write: standard output is closed (-)" in done.stderr
+    assert "FILE_IO: cannot write: standard output is closed. Give" in done.stderr
 
 
 def test_ir_text_to_a_closed_stream_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "text.mlir").write_text("builtin.module {}")
     done = run("litert_npu", "opt", tmp_path / "text.mlir", closed=">&-")
     assert done.returncode == 2
-    assert "FILE_IO: cannot write: standard output is closed (-)" in done.stderr
+    assert "FILE_IO: cannot write: standard output is closed. Give" in done.stderr
 
 
 def test_a_report_to_a_disk_that_is_full_is_an_error(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_a_shape_that_a_library_says_is_a_value_on_every_level() -> None:
 def test_patterns_of_another_rank_are_refused() -> None:
     text = print_ir(open_layer()).replace("[[-1 : i64, 6 : i64]]", "[[-1 : i64]]")
     with pytest.raises(
-        LiteRtError, match=r"asked_shapes\[0\]: the array has 1 element, expected 2"
+        LiteRtError, match=r"asked_shapes\[0\]: the array has 1 element, but must have 2"
     ):
         transform_text(text.encode(), "text", ",".join(pipeline()))
 

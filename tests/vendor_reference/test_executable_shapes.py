@@ -101,7 +101,7 @@ X, T, Y = SHAPES
             made([X, replace(T, sizes=(WRITTEN, 3)), Y]),
             "dynamic shape 2 is used before the shape is known",
         ),
-        (made([X, T, replace(Y, index=2)]), "2 is not from 0 to 1"),
+        (made([X, T, replace(Y, index=2)]), "2 is not in the range 0 to 1"),
         (
             made([X, T, replace(Y, index=1)]),
             "task 0 needs shape 2, which is not known when the task starts",

@@ -390,7 +390,7 @@ def test_a_kernel_survives_as_attributes_and_as_text(spec: KernelSpec) -> None:
         ('{title = "k", arguments = [], entri = "k"}', "VPUIP.kernel: unknown field 'entri'"),
         ('{title = "k", arguments = 7}', "VPUIP.kernel.arguments: 7 is not an array"),
         ('{title = "k", arguments = [7]}', "VPUIP.kernel.arguments[0]: 7 is not an object"),
-        ('{title = "k", arguments = [{input = -1}]}', "VPUIP.kernel.arguments[0].input: -1 is not from 0"),
+        ('{title = "k", arguments = [{input = -1}]}', "VPUIP.kernel.arguments[0].input: -1 is not in the range 0"),
         (
             '{title = "k", arguments = [{image = 1}]}',
             "the object must have exactly one of the fields input, output, shape_of_",
@@ -399,7 +399,7 @@ def test_a_kernel_survives_as_attributes_and_as_text(spec: KernelSpec) -> None:
         ('{title = "k", arguments = [{local = "X"}]}', "VPUIP.kernel.arguments[0]: field 'type' is missing"),
         (
             '{title = "k", arguments = [], sources = [["a", "b"]]}',
-            "sources[0]: the array has 2 elements, expected 3",
+            "sources[0]: the array has 2 elements, but must have 3",
         ),
         ('{title = "k", arguments = [], global_size = [4]}', "VPUIP.kernel.global_size[0]: 4 is not a string"),
         (r'{title = "k", arguments = [], entry = "\FF"}', "VPUIP.kernel.entry: "),

@@ -232,7 +232,10 @@ def test_scalars_are_passed_by_value(
         (ScalarArgument(I32, FlexOption("m")), {"n": 1, "mm": 2}, "only 'mm', 'n'. Did you mean"),
         (ScalarArgument(I32, FlexOption("n")), {"n": {"a": 1}}, "is not a text, a number or a list of numbers"),
         (ScalarArgument(I32, FlexOption("n")), b"\1\0\0\0\2\0\0\0", "not a FlexBuffer map. For options in"),
-        (ScalarArgument(I32, StructField(I32, 6)), b"\0" * 8, "is at bytes 6 to 10, but the options have 8 bytes"),
+        (
+            ScalarArgument(I32, StructField(I32, 6)), b"\0" * 8,
+            "begins at byte 6 and has 4 bytes, but the options have only 8 bytes",
+        ),
         (ScalarArgument(F32, QuantizationOf("scale", False, 0)), None, "input 0 is not quantized"),
         (ScalarArgument(F32, QuantizationOf("scale", False, 3)), None, "the op has no input 3"),
         (TensorArgument(False, 1), None, " is bound to input 1, but the op has 1 input."),
@@ -333,7 +336,7 @@ def test_an_output_that_no_argument_writes_is_refused() -> None:
 
 def test_a_field_past_the_options_is_named_by_type_and_place() -> None:
     defines = [Define("N", StructField(F32, 8, None))]
-    says = r"define 'N': the field 'float32' is at bytes 8 to 12, but the options have 8 bytes"
+    says = r"define 'N': the field 'float32' begins at byte 8 and has 4 bytes, but the options have only 8"
     with pytest.raises(LiteRtError, match=says):
         lower([one_op(options=bytes(8))], layer(defines=defines))
 

@@ -141,8 +141,13 @@ BAD = {
     "a scalar without type": ('type="float" source="bias"', 'source="bias"', "<Scalar> of layer 'Norm': no type"),
     "a scalar of another type": ('"float" source="bias"', '"half" source="bias"', "type 'half', expected int or"),
     "a scalar without source": (' source="bias"', "", "<Scalar> of layer 'Norm': attribute 'source'"),
-    "a port below": ('port-index="1"', 'port-index="-2"', "<Scalar> of layer 'Norm': port-index -2 is not from 0"),
-    "shaves below": ('max-shaves="3"', 'max-shaves="-1"', "<CustomLayer> of layer 'Norm': max-shaves -1 is not f"),
+    "a port below": (
+        'port-index="1"', 'port-index="-2"', "<Scalar> of layer 'Norm': port-index -2 is not in the range 0",
+    ),
+    "shaves below": (
+        'max-shaves="3"', 'max-shaves="-1"',
+        "<CustomLayer> of layer 'Norm': max-shaves -1 is not in the range 0 to 1024",
+    ),
     "four sizes": ('local="8,1,1"', 'local="8,1,1,1"', "<WorkSizes> of layer 'Norm': local has 4 sizes"),
     "no global": ('global="((Y+7)/8)*8,F,1"', "", "<WorkSizes> of layer 'Norm': attribute 'global'"),
 }  # fmt: skip

@@ -116,7 +116,7 @@ def _companion(text: str) -> tuple[str, str]:
     if missing:
         raise usage_error(
             f"--companion={text} lacks {' and '.join(missing)}",
-            "Write it as op/relative/path,path/to/file.",
+            "Write the value as op/relative/path,path/to/file.",
         )
     return name, path
 

@@ -27,7 +27,7 @@ _SIGNS = {
 }
 
 NOT_CHECKABLE = {
-    "compile.subgraphs": "the rule invoke.values compares the outputs of calls",
+    "compile.subgraphs": "the rule invoke.values already compares the outputs of calls",
 }
 """Rules without a check of their own, with the reasons."""
 

@@ -207,7 +207,7 @@ def _refuse_settings(argument: Mapping[str, object], vendor: str, options: Check
         if said:
             print_text(said.decode("utf-8", "replace").rstrip(), sys.stderr)
         named = f"vendor '{vendor}'"
-        who = "the vendor" if named in refusal["where"] else named
+        who = "the vendor" if named in refusal["where"] + refusal["what"] else named
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
             f"{who} refuses {refusal['flag']}: {refusal['what']}",

@@ -69,8 +69,9 @@ def _plan(origin: Origin, folder: str) -> PlannedLibrary:
     if isinstance(vendor, (str, os.PathLike)):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            "the vendor is a shared library already, which stock LiteRT can load: there is nothing to export",
+            "the vendor's code is a shared library already, so there is nothing to export",
             os.fspath(vendor),
+            "Stock LiteRT can load this library.",
         )
     output = os.path.join(folder, f"lib{KINDS[kind].stem}_{manufacturer}.so")
     return PlannedLibrary(kind, output, spec)

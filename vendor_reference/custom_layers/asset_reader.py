@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+from litert.core.counts import names_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.suggestion import did_you_mean
@@ -89,7 +90,7 @@ def no_layer_named(op_name: str, names: Sequence[str], where: str) -> LiteRtErro
         Status.NOT_FOUND,
         f"none of its {len(names)} layers is named '{op_name}'",
         where,
-        did_you_mean(op_name, names) or f"It has {', '.join(names)}.",
+        did_you_mean(op_name, names) or f"{names_text('layer', names)}.",
     )
 
 

@@ -233,7 +233,7 @@ def _scalar(node: XmlElement) -> ScalarArgument:
     text = node.text("source", "a parameter, a size such as I.X, or a number").strip()
     port = node.integer("port-index")
     if port is not None and not -1 <= port <= _MOST_PORTS:
-        raise node.error(f"port-index {port} is not from 0 to {_MOST_PORTS}")
+        raise node.error(f"port-index {port} is not in the range 0 to {_MOST_PORTS}")
     place = max(port or 0, 0)
     source: ValueSource
     if found := _TENSOR_SIZE.fullmatch(text):
@@ -275,7 +275,7 @@ def _formula(node: XmlElement, name: str, text: str, tensor: _Tensor) -> str:
 def _max_shaves(node: XmlElement) -> int:
     number = node.integer("max-shaves") or 0
     if not 0 <= number <= _MOST_SHAVES:
-        raise node.error(f"max-shaves {number} is not from 0 to {_MOST_SHAVES}")
+        raise node.error(f"max-shaves {number} is not in the range 0 to {_MOST_SHAVES}")
     return number
 
 

@@ -88,7 +88,7 @@ class XmlElement:
         if index is None:
             raise self.error(f"no {name}")
         if not 0 <= index <= most:
-            raise self.error(f"{name} {index} is not from 0 to {most}")
+            raise self.error(f"{name} {index} is not in the range 0 to {most}")
         return index
 
     def formula(self, name: str, text: str) -> Formula:

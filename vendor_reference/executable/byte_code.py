@@ -227,7 +227,7 @@ def _header_text(view: memoryview) -> memoryview:
 
 
 def _error(what: str, status: Status = Status.SERIALIZATION) -> LiteRtError:
-    return LiteRtError(status, what, _WHERE, _HINT)
+    return LiteRtError(status, what, hint=_HINT)
 
 
 def _spool(parts: Sequence[Blob]) -> Blob:

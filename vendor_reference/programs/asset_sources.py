@@ -73,8 +73,8 @@ class AssetSources:
             raise _no_code(layer, program, f"the device '{' '.join(device)}'", asset)
         raise LiteRtError(
             Status.UNSUPPORTED,
-            "the layer has no source code, and its machine code is not allowed to run here",
-            f"asset '{asset}', {', '.join(left_out)}",
+            "the layer contains only machine code, which is not allowed to run here",
+            f"asset '{asset}', without {', '.join(left_out)}",
             "If you trust the file, allow it: Options(allow_native_assets=True), or --allow_native_assets.",
         )
 

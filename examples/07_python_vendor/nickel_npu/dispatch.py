@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dispatch.api import Dispatch, ExecutableType, HostInvocationContext, MemBuffer
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from nickel_npu.byte_code import read_byte_code
@@ -77,8 +78,8 @@ class NickelDispatch(Dispatch[NickelDevice, NickelCall]):
         if (num_inputs, num_outputs) != (function.num_inputs, 1):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the number of inputs is {num_inputs} and the number of outputs is {num_outputs}, "
-                f"but the function needs {function.num_inputs} and 1",
+                f"the call has {count_text(num_inputs, 'input')} and {count_text(num_outputs, 'output')}, "
+                f"but the function has {count_text(function.num_inputs, 'input')} and 1 output",
             )
         gain = _read_gain(device_context) if function.op == "Gain" else None
         inputs, outputs = [None] * num_inputs, [None] * num_outputs

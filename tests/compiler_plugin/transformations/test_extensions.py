@@ -192,7 +192,7 @@ _BROKEN = {
     ),
     "no base": (
         "class Free:\n    def find_and_replace_pattern(self, graph): ...\n",
-        "class Free has find_and_replace_pattern, but is not derived from a class of extensions",
+        "class Free has find_and_replace_pattern, but is not derived from a base class for extensions",
     ),
     "cannot be made": (
         dedent(small("Made")) + "    def __init__(self):\n        self.x = 1 / 0\n",

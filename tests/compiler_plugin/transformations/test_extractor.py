@@ -267,7 +267,10 @@ def reads_a_flexbuffer(node: Node) -> bool:
     [
         (raises, "KeyError: 'gamma'", Status.INVALID_TRANSFORMATION),
         (reads_beyond, "error: unpack_from requires a buffer of", Status.INVALID_TRANSFORMATION),
-        (reads_a_struct, "the field 'all' is at bytes 0 to 72, but the options have 8", Status.INVALID_ARGUMENT),
+        (
+            reads_a_struct, "the field 'all' begins at byte 0 and has 72 bytes, but the options have only 8",
+            Status.INVALID_ARGUMENT,
+        ),
         (reads_a_flexbuffer, "the 8 bytes of options are not a FlexBuffer map", Status.INVALID_FLATBUFFER),
         (lambda node: None, "extract returns None", Status.INVALID_TRANSFORMATION),
         (lambda node: exit(3), "SystemExit: 3", Status.INVALID_TRANSFORMATION),

@@ -103,7 +103,7 @@ def test_setting_an_option_changes_the_op_at_once_and_a_wrong_value_changes_noth
     conv.fused_activation_function = "RELU6"
     assert conv.model_op is not None and conv.model_op.options is not None
     assert conv.model_op.options.get("fused_activation_function") == 3
-    with pytest.raises(LiteRtError, match="does not have the value 'SAMEE'"):
+    with pytest.raises(LiteRtError, match="padding cannot be 'SAMEE'"):
         conv.padding = "SAMEE"
     assert conv.padding == "SAME"
 
@@ -196,7 +196,7 @@ def test_a_cycle_is_reported_with_its_members(graph: Graph) -> None:
         (lambda g: g.constants()[0].out_port(0).data.set_shape((1, 2)), "Set the constant's value"),
         (
             lambda g: g.replace_node(g.nodes[1], g.create_op("RELU", [g.nodes[1]])),
-            "and therefore cannot replace it",
+            "because the new op reads a result of the old op",
         ),
         (lambda g: g.nodes[0].in_port(0).connect(other_port()), "belongs to another subgraph"),
         (
@@ -223,10 +223,16 @@ def test_a_cycle_is_reported_with_its_members(graph: Graph) -> None:
         ),
         (lambda g: g.nodes[0].add_output_port(name=5), "5 cannot be the name of a tensor"),
         (lambda g: g.create_const(1, name=5), "5 cannot be the name of a tensor"),
-        (lambda g: g.create_const([[1], [1, 2]]), "cannot make a constant: .* shape"),
+        (
+            lambda g: g.create_const([[1], [1, 2]]),
+            'cannot make a constant from the value: "setting .* shape',
+        ),
         (lambda g: g.create_op("RELU", [1.0], name=5), "5 cannot be the name of a tensor"),
-        (lambda g: g.create_op("RELU", [1.0], outputs="2"), "outputs of RELU cannot be '2'"),
-        (lambda g: g.create_op("RELU", [1.0], version=0), "version of RELU cannot be 0"),
+        (
+            lambda g: g.create_op("RELU", [1.0], outputs="2"),
+            "the number of outputs of RELU cannot be '2'",
+        ),
+        (lambda g: g.create_op("RELU", [1.0], version=0), "the version of RELU cannot be 0"),
         (lambda g: g.create_op("RELU", [1.0], ["axis"]), "not a mapping of names"),
         (lambda g: g.nodes[0].out_port(0).data.set_shape((1, 2.5)), "is not a shape"),
         (lambda g: g.nodes[0].out_port(0).data.set_value(3), "create_const"),

@@ -201,7 +201,7 @@ def test_what_an_op_calls_keeps_its_layout(tmp_path: Path) -> None:
     called = b.build()
     called.signatures.append(called_by_name(called))
     with pytest.raises(
-        LiteRtError, match="IF calls subgraph 1, so the layout of its inputs and outputs"
+        LiteRtError, match="inputs and outputs of subgraph 1 cannot change, because IF calls this"
     ) as error:
         transformed(tmp_path, called, data_layout="NCHW")
     assert error.value.status is Status.UNSUPPORTED

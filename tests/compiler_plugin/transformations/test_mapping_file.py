@@ -115,7 +115,10 @@ def test_an_op_that_is_declared_without_shapes_keeps_those_of_the_model(tmp_path
     ("op", "says"),
     [
         ({"output_shapes": [{"input": 2}]}, "the shape of input 2, but the op has no such input"),
-        ({"output_shapes": [["INPUT1_SHAPE[3]"]]}, "uses INPUT1_SHAPE[3], but the shape is [5]"),
+        (
+            {"output_shapes": [["INPUT1_SHAPE[3]"]]},
+            "uses INPUT1_SHAPE[3], but input 1 has only 1 dimension: [5]",
+        ),
         ({"output_shapes": [["Y-6"]]}, "formula 'Y-6' is -2 where B=1, F=3, Y=4, X=6"),
         (
             {"output_shapes": [[1], [1]]},
@@ -142,7 +145,7 @@ def test_what_the_op_has_not_is_an_error_with_op_and_file(
 
 def test_a_size_that_only_a_run_tells_is_a_question_mark_in_errors(tmp_path: Path) -> None:
     graph = make_graph(written(tmp_path, file_of(output_shapes=[["INPUT0_SHAPE[7]"]])), -1)
-    with pytest.raises(LiteRtError, match=r"but the shape is \[\?, 4, 6, 3\]"):
+    with pytest.raises(LiteRtError, match=r"has only 4 dimensions: \[\?, 4, 6, 3\]"):
         graph.infer()
 
 
@@ -163,7 +166,7 @@ WRONG = [
     (file_of(output_shapes=[["Z"]]), "output_shapes[0][0]: formula 'Z'"),
     (file_of(output_shapes=[[1.5]]), "1.5 is not a whole number"),
     (file_of(output_shapes=[["OUTPUT0_SHAPE[0]"]]), "the formula uses an output's shape"),
-    (file_of(output_shapes=[{"input": -1}]), "-1 is not from 0"),
+    (file_of(output_shapes=[{"input": -1}]), "-1 is not in the range 0"),
     (file_of(output_shapes=[{"output": 0}]), "unknown field 'output'"),
     (file_of(output_types=["float"]), "output_types[0]: unknown value 'float'"),
     (file_of(output_types=[7]), "output_types[0]: 7 is not an object"),

@@ -488,7 +488,9 @@ def test_update_node_stat_keeps_the_id_and_sets_the_name() -> None:
     (node,) = s.graph(s("Softplus", s.input(), name="before")).nodes
     Softplus.update_node_stat(node, {"name": "after", "id": "before"})
     assert (node.id, node.name) == ("before", "after")
-    with pytest.raises(LiteRtError, match="the id of Softplus 'after' is 'before'"):
+    with pytest.raises(
+        LiteRtError, match="the id of Softplus 'after' cannot change from 'before' to 'mine'"
+    ):
         Softplus.update_node_stat(node, {"id": "mine"})
 
 
@@ -526,7 +528,8 @@ def test_ports_come_and_go_by_number() -> None:
     assert node.add_output_port(1) == node.out_port(1)
     assert node.add_output_port(1, skip_if_exist=True) == node.out_port(1)
     with pytest.raises(
-        LiteRtError, match=r"cannot have output port 3 yet\. The next output port has index 2"
+        LiteRtError,
+        match=r"cannot have output port 3 yet\. Add the ports in order: the next output port has index 2",
     ):
         node.add_output_port(3)
     node.delete_output_port(1)
@@ -575,7 +578,9 @@ def test_neighbours_are_nodes_in_the_front_phase_and_data_behind_it(graph: Graph
         LiteRtError, match=r"data 'relu' has no out_node\(1\); the only out_node has index 0"
     ):
         data.out_node(1)
-    with pytest.raises(LiteRtError, match=r"data 'relu' has no attribute 'axis'. It has id, kind"):
+    with pytest.raises(
+        LiteRtError, match=r"data 'relu' has no attribute 'axis'. The attributes are id, kind"
+    ):
         assert data["axis"]
     parameter.shape = (1, 3, 2, 4)
     assert add.in_node(0).shape.tolist() == [1, 3, 2, 4]
@@ -629,7 +634,7 @@ def test_nodes_are_sorted_and_given_and_removed_by_id(graph: Graph) -> None:
     [
         (lambda g: g.nodes(data=True), "graph.nodes is a list of nodes, not a function"),
         (lambda g: g.nodes["relu"], "graph.nodes is a list, and has no key 'relu'"),
-        (lambda g: g.node["relu"], "a graph has no attribute 'node'. Use graph.nodes"),
+        (lambda g: g.node["relu"], "a graph has no attribute 'node'. Loop over graph.nodes"),
         (lambda g: g.edges(data=True), "a graph has no attribute 'edges'. Use node.in_port"),
         (lambda g: g.in_edges("relu"), "a graph has no attribute 'in_edges'. Use node.in_port"),
         (lambda g: g.erase_node(g.nodes[0]), "a graph has no attribute 'erase_node'. Connect"),
@@ -713,7 +718,7 @@ CLASS = f"{IMPORT}*\n\nclass A({{}}):\n    pass\n"
         (
             "front",
             "class A:\n    def replace_pattern(self, graph, match):\n        pass\n",
-            "class A has replace_pattern, but is not derived from a class of extensions",
+            "class A has replace_pattern, but is not derived from a base class for extensions",
         ),
     ],
 )
@@ -729,8 +734,8 @@ def test_a_class_that_cannot_work_is_an_error(
 @pytest.mark.parametrize(
     ("pattern", "says"),
     [
-        ("None", "the function returns None"),
-        ("dict(nodes=[('a', {})])", "the function returns {'nodes'"),
+        ("None", "the return value is None, but must be a dict with 'nodes' and 'edges'"),
+        ("dict(nodes=[('a', {})])", "the return value is {'nodes'"),
         ("dict(nodes=[], edges=[])", "the pattern has no ops"),
         ("dict(nodes=['a'], edges=[])", "'a' is not a node"),
         ("dict(nodes=[('a', {}), ('a', {})], edges=[])", "two nodes are named 'a'"),
@@ -751,7 +756,7 @@ def test_a_class_that_cannot_work_is_an_error(
         ),
         (
             "dict(nodes=[('a', {}), ('b', {'kind': 'data'}), ('c', {})], edges=[('a', 'b'), ('c', 'b')])",
-            "the edges into data node 'b' do not come from exactly one op",
+            "data node 'b' must have exactly one incoming edge, which comes from an op",
         ),
     ],
 )

@@ -356,7 +356,10 @@ WRONG: dict[str, tuple[Callable[..., Anything], str]] = {
     ),
     "another_graph": (foreign, "which is in another graph"),
     "removed": (removed, "which was removed from the graph"),
-    "reads_it": (lambda graph, relu, **_: graph.create_op("ABS", [relu]), "reads output 0 of RELU"),
+    "reads_it": (
+        lambda graph, relu, **_: graph.create_op("ABS", [relu]),
+        "which cannot replace output 0 of RELU 'relu_1', because the node reads this output",
+    ),
 }
 
 

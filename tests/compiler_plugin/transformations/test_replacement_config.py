@@ -87,7 +87,7 @@ WRONG: dict[str, tuple[dict[str, Any], Change, str]] = {
     "kind": (SCOPE, lambda d: d.update(match_kind="scopes"), "unknown value 'scopes'"),
     "unknown_field": (SCOPE, lambda d: d.update(instance=[]), "unknown field 'instance'"),
     "no_instances": (SCOPE, lambda d: d.pop("instances"), "field 'instances' is missing"),
-    "empty_instances": (SCOPE, lambda d: d.update(instances=[]), "0 elements, expected 1"),
+    "empty_instances": (SCOPE, lambda d: d.update(instances=[]), "0 elements, but must have 1"),
     "empty_scope": (SCOPE, lambda d: d.update(instances=["/"]), "the scope is empty"),
     "expression": (SCOPE, lambda d: d.update(instances=["a("]), "'a(' is not a valid regular expression"),
     "points_as_scope": (
@@ -100,7 +100,7 @@ WRONG: dict[str, tuple[dict[str, Any], Change, str]] = {
         POINTS, lambda d: d["instances"].pop("end_points"), "field 'end_points' is missing",
     ),
     "empty_start_points": (
-        POINTS, lambda d: d["instances"].update(start_points=[]), "0 elements, expected 1",
+        POINTS, lambda d: d["instances"].update(start_points=[]), "0 elements, but must have 1",
     ),
     "flag": (POINTS, lambda d: d.update(include_inputs_to_sub_graph=1), "1 is not true or false"),
     "flag_of_a_scope": (
@@ -110,7 +110,7 @@ WRONG: dict[str, tuple[dict[str, Any], Change, str]] = {
     "inputs": (SCOPE, lambda d: d.update(inputs=[{"node": "a", "port": 0}]), "is not an array"),
     "empty_input": (SCOPE, lambda d: d.update(inputs=[[]]), "$[0].inputs[0]: the array has 0 elements"),
     "no_port": (SCOPE, lambda d: d["outputs"][0].pop("port"), "field 'port' is missing"),
-    "negative_port": (SCOPE, lambda d: d["outputs"][0].update(port=-1), "-1 is not from 0"),
+    "negative_port": (SCOPE, lambda d: d["outputs"][0].update(port=-1), "-1 is not in the range 0"),
     "general_instances": (
         GENERAL, lambda d: d.update(instances=["a"]), "can only have custom_attributes",
     ),

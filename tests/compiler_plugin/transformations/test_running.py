@@ -180,9 +180,9 @@ def test_what_is_no_exception_names_the_transformation_too(
     [
         ("graph.create_edge(1, 2)", "Use node.in_port(i)"),
         ("graph.edges(data=True)", "Use node.in_port(i)"),
-        ("graph.nodes(data=True)", "Use graph.nodes, the list"),
-        ("graph.nodes['x']", "Use graph.nodes, the list"),
-        ("graph.node['x']", "Use graph.nodes, the list"),
+        ("graph.nodes(data=True)", "Loop over graph.nodes, the list"),
+        ("graph.nodes['x']", "Loop over graph.nodes, the list"),
+        ("graph.node['x']", "Loop over graph.nodes, the list"),
         (
             "graph.nodes[0].in_port(0).data.get_shape().copy()",
             "Shapes and list attributes are tuples",

@@ -299,7 +299,9 @@ def test_points_enclose_what_lies_between_them_and_what_that_needs() -> None:
     constant = s("EXP", np.ones(4, np.float32), name="constant")
     inner = s("MUL", s("ADD", start, constant, name="add"), 2.0, name="mul")
     graph = s.graph(s("ABS", inner, name="end"), s("TANH", beside, name="other"))
-    with pytest.raises(LiteRtError, match="'start' is read by NEG 'beside' outside"):
+    with pytest.raises(
+        LiteRtError, match="NEG 'beside' outside of the sub-graph reads tensor 'start'"
+    ):
         list(matching_instances(graph, points(["start"], ["mul"])))
     match = find_one(graph, points(["start"], ["mul"], with_start=False))
     assert match.matched_nodes_names() == ["constant", "add", "mul"]
@@ -357,8 +359,8 @@ WRONG: dict[str, tuple[Graph, ReplacementDescription, str]] = {
     ),
     "leaks": (
         build("model/dec"), scope("model/dec/gate", outputs=[PortName("scale", 0)]),
-        "'model/dec/gate/out' is read by MUL 'model/dec/mul' outside of the sub-graph, "
-        "but is not among the outputs",
+        "MUL 'model/dec/mul' outside of the sub-graph reads tensor 'model/dec/gate/out', "
+        "which is not an output of the sub-graph",
     ),
     "no_output_of_that_name": (
         build("model/dec"), scope("model/dec", outputs=[PortName("sum", 0)]),

@@ -174,7 +174,10 @@ def test_a_folder_that_cannot_be_made_is_told_of(
         ("import no_such_module", "No module named 'no_such_module'"),
         ("DISPATCH = 3", "DISPATCH has type int, which is not derived from Dispatch"),
         ("TABLE = 3", "the module does not define DISPATCH"),
-        ("DISPATCH = '/opt/libLiteRtDispatch_Bad.so'", "the vendor is a shared library already"),
+        (
+            "DISPATCH = '/opt/libLiteRtDispatch_Bad.so'",
+            "the vendor's code is a shared library already",
+        ),
         (_OF_USE_HERE, "elsewhere"),
     ],
     ids=["import", "type", "name", "library", "another process"],

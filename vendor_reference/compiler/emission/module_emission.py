@@ -217,7 +217,7 @@ class _FunctionEmission:
                     Status.INVALID_ARGUMENT,
                     f"{op.name} cannot be part of an executable",
                     at_function(function),
-                    "Lower the op first, and plan its memory.",
+                    "First run the passes that lower the op and plan its memory.",
                 )
         self._shapes.check_settled()
         dynamic_outputs = self._shapes.dynamic_outputs(outputs)
