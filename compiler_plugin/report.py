@@ -342,7 +342,7 @@ def _asset_warnings(report: Report, assets: Sequence[Asset]) -> Iterator[str]:
             reasons = "; ".join(dict.fromkeys(op.reason for op in left))
             stay = "stays" if len(left) == 1 else "stay"
             ops = f"{_count(len(left), 'op')} '{asset.op_name}'"
-            yield f"{ops} {stay} on the CPU, although there is an asset for the op: {reasons}"
+            yield f"{ops} {stay} on the CPU, although an asset is given: {reasons}"
 
 
 def _names(ops: Sequence[OpReport]) -> str:

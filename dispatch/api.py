@@ -442,7 +442,7 @@ def attach(dispatch: object, context: object, kind: str, index: int, handle: obj
             Status.DYNAMIC_LOADING,
             f"the default attach_{kind} needs a TensorBuffer as handle, but got "
             f"{type(handle).__name__}",
-            hint=f"Override this function in {name}, or return the buffer from register_tensor_buffer.",
+            hint=f"Override this function in {name}, or let register_tensor_buffer return the TensorBuffer.",
         )
     getattr(host, f"{kind}s")[index] = handle.array()
     host.attached[kind, index] = handle

@@ -83,7 +83,7 @@ def refuse_misfit(
     if given.element_type is not tensor_type.element_type or not is_of_pattern(
         given.shape, tensor_type.shape
     ):
-        misfit = f"it has type {given}, but {tensor_type} is required"
+        misfit = f"its tensor type is {given}, but {tensor_type} is required"
     elif not misfit and requirements.strides and not _has_strides(given, requirements.strides):
         strides = list(requirements.strides)
         misfit = f"it is in row-major order, but strides of {strides} elements are required"
@@ -92,7 +92,7 @@ def refuse_misfit(
             Status.INVALID_ARGUMENT,
             f"the buffer does not meet the requirements: {misfit}",
             where,
-            "Allocate the buffer from the buffer requirements.",
+            "Allocate a buffer that meets the buffer requirements of this input or output.",
         )
 
 
@@ -113,7 +113,8 @@ def find_memory_misfit(
     if buffer.buffer_type not in requirements.supported_types:
         wanted = ", ".join(map(_type_name, requirements.supported_types))
         return (
-            f"it has type {_type_name(buffer.buffer_type)}, but the vendor supports only {wanted}"
+            f"its buffer type is {_type_name(buffer.buffer_type)}, but the vendor supports only "
+            f"{wanted}"
         )
     if isinstance(buffer, DeviceBuffer):  # which the vendor aligns
         is_own = buffer.is_of(dispatch.buffer_handlers if dispatch else None)

@@ -47,8 +47,8 @@ class RunSettings:
             except LiteRtError as error:
                 if error.status is not Status.UNSUPPORTED:
                     _LOG.warning(
-                        "the vendor refused the scheduling info of a "
-                        "run; the run continues without it: %s",
+                        "a run continues without scheduling info, because the vendor refused the "
+                        "scheduling info: %s",
                         error,
                     )
         if self._set_options:

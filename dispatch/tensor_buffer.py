@@ -164,8 +164,8 @@ class TensorBuffer:
             return np.empty(0, np.uint8)
         if not self.address:
             what = (
-                f"the buffer of {self.tensor_type} with {self.size} "
-                "bytes has no memory yet, because no run has written the buffer"
+                f"the buffer of type {self.tensor_type} ({self.size} bytes) has no memory yet, "
+                "because no run has written the buffer"
             )
             raise LiteRtError(Status.RUNTIME_FAILURE, what)
         return np.asarray(self)

@@ -125,7 +125,7 @@ WRONG: dict[str, tuple[Any, str | None, Status, str]] = {
         Status.INVALID_ARGUMENT,
         "cannot make an array of type float32",
     ),
-    "None": ({"x": None, "y": Y}, None, Status.INVALID_ARGUMENT, r"the shape is \[\]"),
+    "None": ({"x": None, "y": Y}, None, Status.INVALID_ARGUMENT, r"the given shape is \[\]"),
     "an array without a name": (
         X,
         None,

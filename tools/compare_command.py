@@ -356,7 +356,7 @@ def _unchecked_error(report: CompareReport) -> LiteRtError:
 
     return LiteRtError(
         Status.UNSUPPORTED,
-        f"no reference exists for {count_text(len(report.unchecked), 'op')} on the NPU",
+        f"{count_text(len(report.unchecked), 'op')} on the NPU cannot be compared, because no reference exists",
         report.path,
         reference_hint(op.name for op in report.unchecked),
     )

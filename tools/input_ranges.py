@@ -67,11 +67,13 @@ def read_ranges(
             raise no_such_tensor(target, specs, text)
         limits = _limits(low, high, spec.dtype.startswith(_WHOLE)) if spec else None
         if spec is None or limits is None:
-            problem = (
-                f"is no range of {spec.dtype}" if spec and low else "does not have two numbers"
-            )
-            what = f"--input_range={text} {problem}"
+            problem = "does not have two numbers"
             hint = "Write the name of the input, its least number and its greatest number, as in ids:0:63."
+            if spec and low:
+                problem = f"is not a valid range of {spec.dtype} numbers"
+                kind = "whole" if spec.dtype.startswith(_WHOLE) else "finite"
+                hint = f"Give two {kind} numbers, the least number first, as in ids:0:63."
+            what = f"--input_range={text} {problem}"
             raise LiteRtError(Status.INVALID_ARGUMENT, what, hint=hint)
         if spec.name in given or spec.name in ranges:
             what = f"input '{spec.name}' already has a {'file' if spec.name in given else 'range'}"

@@ -46,9 +46,8 @@ def read_picture(
                     )
                 resized = image.convert(_MODES[channels]).resize((width, height), 2)  # bilinear
         except Exception as error:  # Pillow's decoders may raise any exception
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT, f"the picture cannot be read: {error}", path
-            ) from None
+            what = f"the picture cannot be read: {error}".removesuffix(".")
+            raise LiteRtError(Status.INVALID_ARGUMENT, what, path) from None
     pixels: Array = np.asarray(resized, np.uint8).reshape(shape)
     if dtype == np.uint8:
         return pixels

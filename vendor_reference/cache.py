@@ -117,7 +117,7 @@ def _note(why: str) -> None:
     import logging  # imported here, since the import takes as long as reading an entry
 
     logging.getLogger(__name__).warning(
-        "Kernels are not cached, so each process builds its kernels again: %s. Set "
+        "Kernels cannot be cached: %s. Therefore, each process builds its kernels again. Set "
         "LITERT_NPU_CACHE_DIR to a folder for the cache.",
         why,
     )

@@ -330,7 +330,7 @@ def _count_threads(options: Mapping[str, str]) -> int | None:
     if not (value.isdecimal() and value.isascii() and int(value)):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"option '{_THREADS}' is '{value}', not 1 or more",
+            f"option '{_THREADS}' is '{value}', but must be a whole number of 1 or more",
             "vendor 'Reference'",
         )
     return int(value)

@@ -84,7 +84,8 @@ class ReferenceRun:
             if op.name in options.functions:
                 self._replace(place, "")
             elif has_state(op):
-                self._leave_out(place, "the op's result depends on more than its inputs")
+                reason = f"the result of op '{op.name}' depends on more than the op's inputs"
+                self._leave_out(place, reason)
             elif options.kernels != XNNPACK and _is_for_xnnpack_alone(op):
                 self._replace(place, "the op's reference kernel does not support scales per block")
         while True:
@@ -167,9 +168,9 @@ class ReferenceRun:
                 reason = error.what
         self._leave_out(
             place,
-            "stock LiteRT has no kernel for the op"
+            f"stock LiteRT has no kernel for op '{op.name}'"
             if "unresolved custom op" in reason
-            else f"stock LiteRT cannot run the op: {reason}",
+            else f"stock LiteRT cannot run op '{op.name}': {reason}",
         )
 
     def _load(self) -> _Part | None:

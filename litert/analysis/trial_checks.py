@@ -184,7 +184,7 @@ class TrialChecks:
                 op = self._source.subgraph.ops[place]
                 for tensor in op.outputs:
                     if self._source.places[tensor] in self._source.results:
-                        self._findings.not_compared[tensor.name] = f"{op.name}: {reason}"
+                        self._findings.not_compared[tensor.name] = reason
 
 
 @contextmanager

@@ -83,7 +83,9 @@ class JsonNode:
 
     def error(self, what: str, hint: str = "") -> LiteRtError:
         """Returns an error about this element; the caller raises the error."""
-        return LiteRtError(self.status, f"{self.path}: {what}", self.where, hint)
+        path = self.path
+        place = "at the top level, " if path == "$" else f"{path}: "
+        return LiteRtError(self.status, f"{place}{what}", self.where, hint)
 
     def fields(
         self, required: Collection[str], optional: Collection[str] = (), is_open: bool = False
@@ -164,7 +166,7 @@ class JsonNode:
         """
         value = self._expect(str, "a string")
         if (for_c and "\0" in value) or _HALF_PAIR.search(value):
-            raise self.error(f"{value!a} contains a NUL or half of a surrogate pair")
+            raise self.error(f"{value!a} contains a NUL character or half of a surrogate pair")
         if allowed and value not in allowed:
             raise self.error(f"unknown value '{value}'", _meant(value, allowed))
         return value

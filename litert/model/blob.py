@@ -77,7 +77,7 @@ class MappedFile:
         """Returns a range of the file; the range ends at the end of the file if `size` is None."""
         end = self.size if size is None else offset + size
         if not 0 <= offset <= end <= self.size:
-            wrong = f"offset {offset}" if size is None else f"the range {offset} to {end}"
+            wrong = f"offset {offset}" if size is None else f"the byte range {offset} to {end}"
             raise LiteRtError(
                 Status.INDEX_OOB,
                 f"{wrong} exceeds the file, which has {self.size} bytes",

@@ -179,7 +179,7 @@ class PlannedSubgraph:
         if not shape or min(shape) < 1:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the shape is {list(shape)}, but must have one or more dimensions, all positive",
+                f"the given shape is {list(shape)}, but must have one or more dimensions, all positive",
                 where,
             )
         self._interpreter.resize(self._index, tensor, np.array(shape, np.int32))
@@ -239,14 +239,14 @@ class PlannedSubgraph:
             foreseen = RankedTensorType.of(element_type, signature)
             hint = "Give each unknown dimension (?) a size, and keep the known dimensions."
             if -1 not in signature:
-                hint = "Give data with the model's fixed shape, or convert the model again."
+                hint = "Give data with the model's fixed shape, or convert the model for the new shape."
             if 0 in shape:
                 hint = (
                     "Tensors without elements are not supported: each dimension must be at least 1."
                 )
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the shape is {list(shape)}, but the model's input has {foreseen}",
+                f"the given shape is {list(shape)}, but the model's input has type {foreseen}",
                 where,
                 hint,
             )

@@ -97,7 +97,10 @@ def test_what_depends_on_earlier_runs_or_on_chance_is_no_race(
     status, report, _ = compare(builder, *flags)
     assert status == 0 and [t["name"] for t in report["tensors"]] == ["sum", "exp", "tanh"]
     (left,) = report["not_compared"]
-    assert left["name"] in ("read", "noise") and "depends on more than its inputs" in left["reason"]
+    assert (
+        left["name"] in ("read", "noise")
+        and "depends on more than the op's inputs" in left["reason"]
+    )
     status, report, _ = compare(builder, *flags, wrong_exp)
     assert status == 1 and report["first"] == report["blamed"]["tensor"] == "exp"
     assert "differ from run to run" not in report["blamed"]["why"]

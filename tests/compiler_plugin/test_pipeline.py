@@ -296,7 +296,7 @@ def test_an_asset_whose_op_stays_on_the_cpu_is_a_warning(
     options = fake_options(assets={"A": tmp_path / "k.cl"}, fake_ops="B")
     report = apply_plugin(chain("A", "B", "A"), tmp_path / "out.bin", options)
     assert report.warnings == [
-        "2 ops 'A' stay on the CPU, although there is an asset for the op: a custom op that Fake does not know"
+        "2 ops 'A' stay on the CPU, although an asset is given: a custom op that Fake does not know"
     ]
 
 
@@ -307,7 +307,7 @@ def test_one_op_and_one_byte_are_told_of_as_one(
     options = fake_options(assets={"A": tmp_path / "k.cl"}, fake_ops="B")
     report = apply_plugin(chain("A", "B"), tmp_path / "out.bin", options)
     assert report.warnings == [
-        "1 op 'A' stays on the CPU, although there is an asset for the op: a custom op that Fake does not know"
+        "1 op 'A' stays on the CPU, although an asset is given: a custom op that Fake does not know"
     ]
     report.modules = [1]
     text = report.to_text()

@@ -91,7 +91,7 @@ def test_an_empty_list_is_an_empty_tuple() -> None:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        ({}, "$: field 'name' is missing"),
+        ({}, "at the top level, field 'name' is missing"),
         ({"name": "a", "colour": "red"}, "Did you mean 'color'?"),
         (
             {"name": "a", "points": [[1, 2], [1, 10]]},
@@ -103,7 +103,7 @@ def test_an_empty_list_is_an_empty_tuple() -> None:
             "$.labels.b: the array has 0 elements, but must have 1 or more",
         ),
         ({"name": "a", "color": "rod"}, "Did you mean 'red'?"),
-        ([], "$: [] is not an object"),
+        ([], "at the top level, [] is not an object"),
     ],
 )
 def test_an_error_names_the_element(data: object, says: str) -> None:
@@ -146,7 +146,11 @@ def test_values_survive(codec: Codec[object], value: object, data: object) -> No
         (hexadecimal(1, 2), "", "the text stands for 0 bytes, but must stand for 1 to 2"),
         (hexadecimal(), "0g", "'0g' does not consist of two hexadecimal digits for each byte"),
         (SHA256, "AB" * 32, "the value is not a SHA-256 in lower-case hexadecimal digits"),
-        (checked(TEXT, lambda text: "" if text else "an empty name"), "", "$: an empty name"),
+        (
+            checked(TEXT, lambda text: "" if text else "an empty name"),
+            "",
+            "at the top level, an empty name",
+        ),
     ],
 )
 def test_other_values_are_refused(codec: Codec[object], data: object, says: str) -> None:

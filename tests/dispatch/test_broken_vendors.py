@@ -295,7 +295,7 @@ NONSENSE = {
     ),
     "memory that the host has not": (
         requires(supported_types=(4, 2)),
-        "it has type HOST_MEMORY, but the vendor supports only DMA_BUF, AHWB (input 0 of 'f')",
+        "its buffer type is HOST_MEMORY, but the vendor supports only DMA_BUF, AHWB (input 0 of 'f')",
     ),
     "strides that the host has not": (
         requires(strides=(8,)),

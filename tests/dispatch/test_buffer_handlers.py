@@ -55,7 +55,7 @@ def test_a_run_works_in_the_memory_that_the_table_makes(is_exported: bool) -> No
             call.invoke()
             assert ctypes.string_at(y.address, 16) == data[::-1]
         with pytest.raises(
-            LiteRtError, match="it has type HOST_MEMORY, but the vendor supports only"
+            LiteRtError, match="its buffer type is HOST_MEMORY, but the vendor supports only"
         ):
             call.bind_input(0, TensorBuffer.allocate(FLOATS))
     del x, y, buffers

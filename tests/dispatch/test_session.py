@@ -186,11 +186,11 @@ OTHER_SHAPE = RankedTensorType.of(ElementType.FLOAT32, (5,))
     {
         "another element type": (
             TensorBuffer.allocate(OTHER_TYPE),
-            "it has type tensor<4xi32>, but tensor<4xf32> is required",
+            "its tensor type is tensor<4xi32>, but tensor<4xf32> is required",
         ),
         "another shape": (
             TensorBuffer.allocate(OTHER_SHAPE),
-            "it has type tensor<5xf32>, but tensor<4xf32> is required",
+            "its tensor type is tensor<5xf32>, but tensor<4xf32> is required",
         ),
         "too small": (
             TensorBuffer(FLOATS, TensorBuffer.allocate(FLOATS).address, 15),

@@ -39,7 +39,7 @@ def test_a_buffer_without_memory_has_no_array() -> None:
     buffer = TensorBuffer(RankedTensorType.of(ElementType.FLOAT32, (4,)), 0, 16)
     for read in (buffer.array, buffer.copy, lambda: buffer.view):
         with pytest.raises(
-            LiteRtError, match=r"the buffer of tensor<4xf32> with 16 bytes has no memory yet"
+            LiteRtError, match=r"the buffer of type tensor<4xf32> \(16 bytes\) has no memory yet"
         ):
             read()
 

@@ -224,7 +224,9 @@ def test_memory_is_made_as_large_as_the_vendor_asks(probe: Probe) -> None:
 def test_a_vendor_that_takes_only_what_nobody_has_is_refused(probe: Probe) -> None:
     with load(probe, one_call(dma=1)) as model, pytest.raises(LiteRtError) as error:
         model.run({"x": X})
-    assert "it has type HOST_MEMORY, but the vendor supports only DMA_BUF" in error.value.what
+    assert (
+        "its buffer type is HOST_MEMORY, but the vendor supports only DMA_BUF" in error.value.what
+    )
 
 
 def test_strides_that_are_not_row_order_are_refused(probe: Probe) -> None:

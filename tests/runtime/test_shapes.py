@@ -283,7 +283,7 @@ def test_a_call_whose_output_s_shape_nobody_tells_is_refused(load: Load) -> None
 def test_an_input_of_fixed_shape_is_not_said_to_have_unknown_dimensions(load: Load) -> None:
     model = load(static_call())
     with pytest.raises(
-        LiteRtError, match=r"the shape is \[6\], but the model's input has tensor<4xf32>"
+        LiteRtError, match=r"the given shape is \[6\], but the model's input has type tensor<4xf32>"
     ) as error:
         model.resize_input_tensor(0, [6])
     assert "the model's fixed shape" in error.value.hint and "?" not in error.value.hint

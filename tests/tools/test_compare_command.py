@@ -290,7 +290,7 @@ def test_an_error_of_one_of_many_files_names_it(
     np.savez(tmp_path / "a.npz", x=x()[0])
     np.savez(tmp_path / "b.npz", x=x()[0, :, :7])
     status, _, error = compare(model, ALL, f"--inputs={tmp_path}")
-    assert status == 2 and "the shape is [2, 7]" in error and str(tmp_path / "b.npz") in error
+    assert status == 2 and "the given shape is [2, 7]" in error and str(tmp_path / "b.npz") in error
 
 
 @pytest.mark.parametrize(
@@ -353,7 +353,7 @@ def test_an_op_of_the_npu_that_was_not_compared_is_no_yes(compare: Compare, tmp_
     assert (
         "1 tensor compared; 1 of the NPU, 0 of the CPU; 0 beyond their limits; 1 NPU op not" in out
     )
-    assert "Not compared: mine: Mine: stock LiteRT has no kernel for the op" in out
+    assert "Not compared: mine: stock LiteRT has no kernel for op 'Mine'" in out
     assert out.endswith("but these NPU ops were not compared: 0 Mine\n")
     status, out, _ = compare(*arguments, "--report=json")
     report = json.loads(out)

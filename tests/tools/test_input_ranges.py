@@ -48,12 +48,12 @@ WRONG = {
     "no numbers": ("ids", "--input_range=ids does not have two numbers"),
     "one number": ("ids:3", "--input_range=ids:3 does not have two numbers"),
     "no such input": ("q:0:1", "'q' is not the name or index of a tensor of this model"),
-    "a fraction": ("ids:0:0.5", "is no range of int32"),
-    "no order": ("a:0:1:0", "is no range of float32"),
-    "no end": ("a:0:0:inf", "is no range of float32"),
-    "too wide": ("a:0:-1e308:1e308", "is no range of float32"),
-    "too many digits": ("ids:0:" + "9" * 400, "is no range of int32"),
-    "a word": ("a:0:0:x", "is no range of float32"),
+    "a fraction": ("ids:0:0.5", "is not a valid range of int32 numbers"),
+    "no order": ("a:0:1:0", "is not a valid range of float32 numbers"),
+    "no end": ("a:0:0:inf", "is not a valid range of float32 numbers"),
+    "too wide": ("a:0:-1e308:1e308", "is not a valid range of float32 numbers"),
+    "too many digits": ("ids:0:" + "9" * 400, "is not a valid range of int32 numbers"),
+    "a word": ("a:0:0:x", "is not a valid range of float32 numbers"),
     "an input with a file": ("0:0:1", "input 'a:0' already has a file"),
 }
 

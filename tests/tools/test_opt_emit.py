@@ -224,7 +224,9 @@ def test_a_kernel_that_names_no_file_has_those_of_its_asset(
     np.testing.assert_allclose(ran(X), softsign(X), rtol=1e-6)
     Path("out.tflite").unlink()
     assert emit(litert_npu, text) != 0
-    assert "is in an asset for 'Softsign', which was not given" in capsys.readouterr().err
+    assert (
+        "an asset for 'Softsign' contains the kernel, but was not given" in capsys.readouterr().err
+    )
 
 
 def test_constants_come_from_a_file_by_their_keys(in_folder: Path, litert_npu: LitertNpu) -> None:

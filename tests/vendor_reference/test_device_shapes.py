@@ -274,7 +274,7 @@ def test_a_kernel_tells_the_shape_of_its_result(device: Any) -> None:
     ("first", "what"),
     [
         ("silent", "the kernel has not written the shape of 'kept'"),
-        ("above", "the kernel has written the shape 9x3 for 'kept', which exceeds the bound 8x3"),
+        ("above", "the shape 9x3 that the kernel has written for 'kept' exceeds the bound 8x3"),
     ],
 )
 def test_a_shape_that_cannot_be_is_an_error_and_the_next_run_is_good(

@@ -289,7 +289,7 @@ def test_inputs_of_fixed_shape_give_outputs_whose_shape_a_run_tells(
         assert np.array_equal(outputs["y"], -wanted * wanted)
     if not kept:
         with pytest.raises(
-            LiteRtError, match="the kernel has written the shape 12 for 'found', which exceeds the"
+            LiteRtError, match="the shape 12 that the kernel has written for 'found' exceeds the"
         ):
             model.run({"x": np.full(12, -1, np.float32)})
 

@@ -217,9 +217,9 @@ def test_a_byte_order_mark_is_no_harm(read: Callable[[object], CustomLayer]) -> 
 
 DELETE = object()
 CHANGES: list[tuple[str, list[str | int], object, str]] = [
-    ("no version", ["version"], DELETE, "$: field 'version' is missing"),
+    ("no version", ["version"], DELETE, "at the top level, field 'version' is missing"),
     ("another version", ["version"], 2, "$.version: version 2 is not supported: this reader supports version 1"),
-    ("neither sources nor layers", ["sources"], DELETE, "$: field 'sources' is missing"),
+    ("neither sources nor layers", ["sources"], DELETE, "at the top level, field 'sources' is missing"),
     (
         "no output shapes", ["output_shapes"], [],
         "$.output_shapes: the array has 0 elements, but must have 1 or more",
@@ -231,7 +231,7 @@ CHANGES: list[tuple[str, list[str | int], object, str]] = [
     ("a shape of nothing", ["arguments", 6], {"shape": {}}, "exactly one of"),
     ("no sources", ["sources"], [], "$.sources: the array has 0 elements, but must have 1 or more"),
     ("a source that is no text", ["sources"], [1], "$.sources[0]: 1 is not a string"),
-    ("an unknown field", ["source"], "k.cl", "$: unknown field 'source'. Did you mean 'sources'?"),
+    ("an unknown field", ["source"], "k.cl", "at the top level, unknown field 'source'. Did you mean 'sources'?"),
     ("an entry that is no name", ["entry"], "a b", "$.entry: 'a b' is not a valid C identifier"),
     ("an argument of two kinds", ["arguments", 0, "output"], 0, "but input and output is given"),
     ("an argument of no kind", ["arguments", 0], {}, "$.arguments[0]: exactly one of input"),
@@ -348,7 +348,7 @@ _values = st.one_of(
         ("{", "line 1, column 2"),
         ('{"version": 1,\n "sources": [}', "line 2, column 14"),
         ('{"version": 1, "version": 1}', "field 'version' occurs twice"),
-        ("[]", "$: [] is not an object"),
+        ("[]", "at the top level, [] is not an object"),
         ("", "the text is not JSON"),
         ("[" * 100_000, "the JSON is nested too deeply"),
         ('{"version": NaN}', "$.version: NaN is not a whole number"),

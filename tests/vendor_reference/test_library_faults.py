@@ -76,10 +76,14 @@ def run_recorded(model: CompiledModel, first: Array, second: Array) -> Array:
 @pytest.mark.parametrize(
     ("first", "second", "problem"),
     [
-        ([0, 3], [0, 0], "index 3 of GATHER 'rows' is not in the range 0 to 2"),
-        ([-1, 0], [0, 0], "index -1 of GATHER 'rows' is not in the range 0 to 2"),
-        ([0, 1], [4, 1], "index 4 of GATHER 'columns' is not in the range 0 to 3"),
-        ([0, -(2**31)], [9, 9], "index -2147483648 of GATHER 'rows' is not in the range 0 to 2"),
+        ([0, 3], [0, 0], "GATHER 'rows' got index 3, which is not in the range 0 to 2"),
+        ([-1, 0], [0, 0], "GATHER 'rows' got index -1, which is not in the range 0 to 2"),
+        ([0, 1], [4, 1], "GATHER 'columns' got index 4, which is not in the range 0 to 3"),
+        (
+            [0, -(2**31)],
+            [9, 9],
+            "GATHER 'rows' got index -2147483648, which is not in the range 0 to 2",
+        ),
     ],
 )
 def test_an_index_that_is_not_there_ends_the_run_as_in_stock(

@@ -336,13 +336,18 @@ def test_an_output_that_no_argument_writes_is_refused() -> None:
 
 def test_a_field_past_the_options_is_named_by_type_and_place() -> None:
     defines = [Define("N", StructField(F32, 8, None))]
-    says = r"define 'N': the field 'float32' begins at byte 8 and has 4 bytes, but the options have only 8"
+    says = (
+        r"cannot set define 'N': the field 'float32' begins at byte 8 and has 4 bytes, "
+        "but the options have only 8"
+    )
     with pytest.raises(LiteRtError, match=says):
         lower([one_op(options=bytes(8))], layer(defines=defines))
 
 
 def test_a_define_without_a_value_is_refused_by_name() -> None:
-    with pytest.raises(LiteRtError, match="define 'N': the op has no option 'n'"):
+    with pytest.raises(
+        LiteRtError, match="cannot set define 'N': option 'n' is needed, but the op has no options"
+    ):
         lower([one_op(options={})], layer(defines=[Define("N", FlexOption("n"))]))
 
 

@@ -154,19 +154,19 @@ def test_local_memory_scratch_data_and_elements_of_options(tmp_path: Path) -> No
 WRONG: dict[str, tuple[dict[str, FlexValue], str]] = {
     "no such option": (
         {"other": 1},
-        "argument 6: the op has no option 'biases', only 'other'",
+        "cannot set argument 6 of the kernel: the op has no option 'biases', only 'other'",
     ),
     "too few elements": (
         {"biases": [1.0]},
-        "argument 6: option 'biases' has no element 1; the only element",
+        "cannot set argument 6 of the kernel: option 'biases' has no element 1; the only element",
     ),
     "a single number": (
         {"biases": 1.0},
-        "argument 6: option 'biases' has no element 1; the only element",
+        "cannot set argument 6 of the kernel: option 'biases' has no element 1; the only element",
     ),
     "a text": (
         {"biases": ["a", "b"]},
-        "argument 6: the value is the text 'b', but must be of type float32",
+        "cannot set argument 6 of the kernel: the value is the text 'b', but must be of type float32",
     ),
 }
 

@@ -54,8 +54,8 @@ def test_custom_ops_with_an_asset_are_taken_and_others_have_a_reason() -> None:
     found = answers(b, "Mine")
     assert found["mine"] == ""
     assert found["other"] == "no asset for the op: give one with --npu_custom_op_info=Other,path"
-    assert found["relu"].startswith("a builtin op; --reference_ops or an asset for it")
-    assert "--reference_ops" not in found["norm"] and "an asset for it" in found["norm"]
+    assert found["relu"].startswith("a builtin op; use --reference_ops or an asset to move")
+    assert "--reference_ops" not in found["norm"] and "use an asset to move the op" in found["norm"]
 
 
 def test_constants_that_feed_only_taken_ops_come_along() -> None:

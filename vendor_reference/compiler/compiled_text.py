@@ -274,7 +274,8 @@ def _describe_layer(edited: EditedIr, function: FuncOp, job: Job, notes: list[st
         raise edited.error(
             function,
             f"function '{name}' is called, but has no kernel",
-            f"Write {KERNEL} or {SOURCE}, or give an asset: --npu_custom_op_info={name},FILE.",
+            f"Add the attribute {KERNEL} or {SOURCE} to the function, or give an asset: "
+            f"--npu_custom_op_info={name},FILE.",
         )
     subgraph = subgraph_of_op(name, *types)
     (op,) = subgraph.ops

@@ -35,7 +35,10 @@ from vendor_reference.executable.executable_checks import check_constant
 FILE_NAME = "constants.json"
 _COMPUTED = "constants.bin"
 _MOST_BYTES = 256 << 20
-_AGAIN = "Dump the model again, or pass a .npz file with an array for the key of each constant."
+_AGAIN = (
+    "Dump the model again, or pass a .npz file with one array for each constant. Name each array by "
+    "the key of its constant."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +166,7 @@ def _path_of(blob: Blob) -> str:
 def _open(file: _File, table: str) -> Iterator[MappedFile]:
     is_beside = file.path == _COMPUTED
     if not is_beside and not os.path.isabs(file.path):
-        what = f"the table refers to '{file.path}', which is not an absolute path"
+        what = f"the table of constants refers to '{file.path}', which is not an absolute path"
         raise LiteRtError(Status.INVALID_ARGUMENT, what, table, _AGAIN)
     path = os.path.join(os.path.dirname(table), file.path)
     try:
@@ -178,7 +181,7 @@ def _open(file: _File, table: str) -> Iterator[MappedFile]:
         if is_beside:
             is_as_it_was = opened.size == file.size
         elif bytes(opened.view[4:8]) != IDENTIFIER:
-            what = f"the table refers to '{path}', which is not a model"
+            what = f"the table of constants refers to '{path}', which is not a model"
             raise LiteRtError(Status.INVALID_ARGUMENT, what, table, _AGAIN)
         if not is_as_it_was:
             what = f"'{path}' has changed since the constants were dumped"

@@ -292,8 +292,8 @@ def _no_asset(
 ) -> LiteRtError:
     names = [f"'{source.file_name}' of asset '{source.asset}'" for source in sources[:1]]
     where = names[0] if names else f"an asset for '{op_name}'"
-    what = f"the kernel is in {where}, which was not given"
-    return edited.error(op, what, f"Give it with --npu_custom_op_info={op_name},FILE.")
+    what = f"{where} contains the kernel, but was not given"
+    return edited.error(op, what, f"Give the asset with --npu_custom_op_info={op_name},FILE.")
 
 
 def _type_read(constant: Constant) -> RankedTensorType:

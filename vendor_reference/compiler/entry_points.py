@@ -74,7 +74,9 @@ def entries_by_build(
                 if has
                 else f"the asset has no kernel, but must have kernel '{wanted}'",
                 _where(layer),
-                "Set the layer's entry to one of these kernels."
+                "Add this kernel to the asset."
+                if not has
+                else "Set the layer's entry to one of these kernels."
                 if layer.kernel.entry
                 else "Give the kernel the op's name, or set the layer's entry in a description (.json).",
             )

@@ -80,8 +80,8 @@ def write_code(
 
 _HINTS = {
     "OCL": (
-        f"Add {KERNEL} to the attributes. Or use code that `litert-npu layer build` has made, in IR "
-        "of a level before VPUIP."
+        f"Add {KERNEL} to the attributes. In IR of the level IE or IERT, you can also use code that "
+        "`litert-npu layer build` has made."
     ),
     "CPP": "Call a library of CPU layers as a function: use func.call, and pass the .so file as an asset.",
 }

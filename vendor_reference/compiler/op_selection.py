@@ -29,9 +29,10 @@ from vendor_reference.custom_layers.kernel_spec import TensorArgument
 from vendor_reference.executable.cpu_op import MAX_RANK
 from vendor_reference.executable.executable import DEQUANTIZED_INTEGERS
 
-_IN_LIBRARY = "a builtin op; --reference_ops or an asset for it moves it to the NPU"
+_IN_LIBRARY = "a builtin op; use --reference_ops or an asset to move the op to the NPU"
 _NOT_IN_LIBRARY = (
-    "a builtin op that the reference vendor does not implement; an asset for it moves it to the NPU"
+    "a builtin op that the reference vendor does not implement; use an asset to move the op to "
+    "the NPU"
 )
 
 NO_LIBRARY: Mapping[str, LibraryOp] = MappingProxyType({})

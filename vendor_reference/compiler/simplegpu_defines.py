@@ -165,7 +165,10 @@ def _text(define: Define, values: OpValues) -> str:
         return define_text(values.resolve(define.source), define.type, define.is_plain)
     except LiteRtError as error:
         raise LiteRtError(
-            error.status, f"define '{define.name}': {error.what}", error.where, error.hint
+            error.status,
+            f"cannot set define '{define.name}': {error.what}",
+            error.where,
+            error.hint,
         ) from error
 
 

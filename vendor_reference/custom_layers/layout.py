@@ -180,7 +180,10 @@ def _letters(order: Order, padded: Sequence[Size], wanted: Format) -> str:
             letters += letter
     middle = [d for d in order if padded[d] != 1 and d in letter_dims(rank)["Y"]]
     if len(set(letters)) < len(letters) or middle != sorted(middle):
-        raise _no_view(padded, f"the memory order of the tensor's dimensions is {list(order)}")
+        raise _no_view(
+            padded,
+            f"its memory order {list(order)} separates or reorders the dimensions that are folded into Y",
+        )
     return letters + "".join(letter for letter in "BFYX" if letter not in letters)
 
 

@@ -137,10 +137,13 @@ class OpValues:
                 "FlexBuffer map",
                 "For options in a C struct, use 'field' with a type and an offset.",
             )
-        has = f", only {', '.join(map(repr, entries))}" if entries else " and no other option"
+        if not entries:
+            needs = f"option '{source.key}' is needed, but the op has no options"
+            raise self._error(needs, "Give a default in the layer's description.")
+        has = f"the op has no option '{source.key}', only {', '.join(map(repr, entries))}"
         hint = did_you_mean(source.key, entries)
         hint = hint or "Correct the name, or give a default in the layer's description."
-        raise self._error(f"the op has no option '{source.key}'{has}", hint)
+        raise self._error(has, hint)
 
     def _element(self, value: Value, source: FlexOption) -> Value:
         assert source.element is not None
@@ -159,7 +162,7 @@ class OpValues:
                 if tensor is not None and index in asked and not tensor.type.layout.is_static:
                     raise self._error(
                         f"{source.text} needs the shape of '{tensor.name}', which is known only at run time",
-                        "Use the built-in size defines or a shape argument for tensors of dynamic shape.",
+                        "Use a macro such as INPUT0_DIMS in the kernel, or pass the shape as an argument.",
                     )
                 shapes[is_output].append(None if tensor is None else tuple(tensor.shape))
         return formula.evaluate((0, 0, 0, 0), shapes[0], shapes[1])

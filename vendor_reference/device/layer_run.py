@@ -182,7 +182,7 @@ class LayerRun:
         index = (high << 32 | low) - (high >> 31 << 64)
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"index {index} of {name} is not in the range 0 to {size - 1}",
+            f"{name} got index {index}, which is not in the range 0 to {size - 1}",
             hint="Pass indices that exist in the op's operand. The results of this op are incomplete.",
         )
 

@@ -149,12 +149,12 @@ class RunShapes:
             value = tuple(self._ask(shape))
             task = self._function.tasks[shape.index]
             assert isinstance(task, CpuTask)
-            what = f"{task.asset.file_name} computes the shape {format_shape(value)} for '{shape.name}', which"
+            what = f"the shape {format_shape(value)} that {task.asset.file_name} computes for '{shape.name}'"
             _check(shape, value, what, f"op '{task.op_name}', {self._where}")
             return value
         where = f"the shape of '{shape.name}', {self._where}"
         value = tuple(evaluate(size, self.__getitem__, where) for size in shape.sizes)
-        what = f"the formulas of '{shape.name}' give the shape {format_shape(value)}, which"
+        what = f"the shape {format_shape(value)} that the formulas of '{shape.name}' give"
         _check(shape, value, what, self._where)
         return value
 
@@ -173,7 +173,7 @@ class RunShapes:
                 Status.RUNTIME_FAILURE, f"the kernel has not written the shape of '{shape.name}'", where,
                 "Let one work item of the kernel write all dimensions of the shape.",
             )  # fmt: skip
-        what = f"the kernel has written the shape {format_shape(numbers)} for '{shape.name}', which"
+        what = f"the shape {format_shape(numbers)} that the kernel has written for '{shape.name}'"
         _check(shape, tuple(numbers), what, where, Status.RUNTIME_FAILURE)
         self._values[index] = tuple(numbers)
 

@@ -98,7 +98,7 @@ class VendorEvents:
         try:
             return int(self._events[address].event.is_signaled())
         except Exception as error:  # so that later callers need not wait
-            says = "is_signaled of the vendor's event failed, so that the event counts as finished"
+            says = "the vendor's event counts as finished, because its function is_signaled failed"
             status_of(error, _LOG, says)
             return 1
 

@@ -86,7 +86,8 @@ class MemoryFunctions:
         if buffer_type not in self.types:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the host passes memory type {buffer_type}, but the vendor supports only {self.types}",
+                f"the host passes memory type {buffer_type}, but the vendor supports only "
+                f"{', '.join(map(str, self.types))}",
             )
         with self._calling("create"):
             value = self._handlers.create(wanted, buffer_type, size)

@@ -41,9 +41,9 @@ def parse_text(text: str, where: str = "the host's options") -> Mapping[str, str
         if match is None:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"'{text[place:]}' does not begin with an option of the form name=value",
+                f"expected an option of the form name=value, but found '{text[place:]}'",
                 where,
-                "Write name=value;name=value.",
+                "Separate options by semicolons: name=value;name=value.",
             )
         name, value = match.groups()
         found[name] = _unquoted(value)

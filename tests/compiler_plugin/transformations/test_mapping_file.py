@@ -150,9 +150,9 @@ def test_a_size_that_only_a_run_tells_is_a_question_mark_in_errors(tmp_path: Pat
 
 
 WRONG = [
-    ({"ops": []}, "$: field 'version' is missing"),
+    ({"ops": []}, "at the top level, field 'version' is missing"),
     ({"version": 2, "ops": []}, "$.version: the value is 2, but must be 1"),
-    ({"version": 1}, "$: field 'ops' is missing"),
+    ({"version": 1}, "at the top level, field 'ops' is missing"),
     ({"version": 1, "ops": {}}, "$.ops: {} is not an array"),
     ({"version": 1, "ops": [], "opps": 1}, "unknown field 'opps'"),
     ({"version": 1, "ops": [{}]}, "$.ops[0]: field 'op' is missing"),

@@ -157,7 +157,7 @@ def _arguments(
         try:
             arguments.append(_argument(binding, op, values))
         except LiteRtError as error:
-            what = f"argument {index}: {error.what}"
+            what = f"cannot set argument {index} of the kernel: {error.what}"
             raise LiteRtError(error.status, what, error.where, error.hint) from error
     return tuple(arguments)
 

@@ -223,7 +223,7 @@ def _may_be(tensor: Tensor, shape: Shape) -> bool:
 
 def _with_formulas(spec: KernelSpec) -> KernelSpec:
     if not spec.commands:
-        raise NotTraceableError("the kernel is not made of firmware commands")
+        raise NotTraceableError("only kernels of firmware commands can use such shapes")
     return replace(spec, commands=tuple(map(_command, spec.commands)))
 
 

@@ -132,7 +132,7 @@ def _with_headers(
 
 def _read_layer(element: XmlElement, files: AssetFiles) -> CustomLayer:
     """Reads a `<CustomLayer>` with its sources, without includes."""
-    name = element.text("name", "the type of the ops that it implements")
+    name = element.text("name", "the type of the ops that the layer implements")
     if _read_kind(element) == mvcl_layer.TYPE:
         return mvcl_layer.read_mvcl_layer(element, name, files)
     element.note_unknown(_ATTRIBUTES, _CHILDREN)
