@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 from compiler_plugin.report import Report
 from litert.core.compiler_options import CompilerOptions
+from litert.core.counts import names_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tracing import SpanKind, measured
@@ -121,9 +122,7 @@ def check_required(report: Report, required: Sequence[str]) -> None:
                 Status.NOT_FOUND,
                 f"--require_npu names op '{name}', but the model has no such op{kind}",
                 report.model_path,
-                f"The model has the ops {', '.join(sorted(known))}."
-                if known
-                else "The model has no ops.",
+                f"{names_text('op', sorted(known))}.",
             )
     left = [op for op in report.cpu_ops if ALL in required or op.name in required]
     if left:

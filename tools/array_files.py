@@ -88,14 +88,7 @@ def read_inputs(
         if spec is None and path.endswith(".npz"):
             new = find_arrays(path, specs, "in")
             if not new:
-                there = ", ".join(read_named_arrays(path, "in0")) or "none"
-                raise bad_input(
-                    path,
-                    "no array in the file has the name of an input. Names of the inputs: "
-                    f"{', '.join(s.name for s in specs)}. Names of the arrays: {there}",
-                    f"Write the file with numpy.savez({os.path.basename(path)!r}, "
-                    f"**{{{specs[0].name!r}: array}}).",
-                )
+                raise _no_array_for(path, [spec.name for spec in specs])
         else:
             spec = spec or next((s for s in specs if s.name not in found), None)
             if spec is None:
@@ -182,6 +175,25 @@ def find_arrays(path: str, specs: Sequence[TensorSpec], prefix: str) -> dict[str
 
     arrays = read_named_arrays(path, f"{prefix}0", choose)
     return {name: arrays[key] for name, key in found.items()}
+
+
+def _no_array_for(path: str, inputs: Sequence[str]) -> LiteRtError:
+    """Returns the error about a .npz file in which no array has the name of an input."""
+    arrays: list[str] = []
+
+    def choose(names: Sequence[str]) -> Iterable[str]:
+        arrays.extend(names)
+        return ()
+
+    read_arrays(path, choose)
+    return bad_input(
+        path,
+        "no array in the file has the name of an input. Names of the inputs: "
+        f"{', '.join(inputs) or 'none'}. Names of the arrays: {', '.join(arrays) or 'none'}",
+        f"Write the file with numpy.savez({os.path.basename(path)!r}, **{{{inputs[0]!r}: array}})."
+        if inputs
+        else "Omit the file.",
+    )
 
 
 def read_named_arrays(path: str, example: str, choose: Choose = list) -> dict[str, Array]:

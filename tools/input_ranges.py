@@ -72,7 +72,8 @@ def read_ranges(
             if spec and low:
                 problem = f"is not a valid range of {spec.dtype} numbers"
                 kind = "whole" if spec.dtype.startswith(_WHOLE) else "finite"
-                hint = f"Give two {kind} numbers, the least number first, as in ids:0:63."
+                least = "the least number first, with a finite difference"
+                hint = f"Give two {kind} numbers, {least}, as in ids:0:63."
             what = f"--input_range={text} {problem}"
             raise LiteRtError(Status.INVALID_ARGUMENT, what, hint=hint)
         if spec.name in given or spec.name in ranges:

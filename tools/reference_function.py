@@ -10,7 +10,7 @@ from functools import partial
 from inspect import isfunction
 from typing import TYPE_CHECKING, Any
 
-from litert.core.counts import count_text
+from litert.core.counts import count_text, names_text
 from litert.core.errors import LiteRtError, describe, last_line
 from litert.core.input_file import check_input
 from litert.core.option import Flag
@@ -78,9 +78,7 @@ def load_reference(text: str) -> Callable[[Op, Sequence[Any]], list[Any]]:
             did_you_mean(
                 name,
                 own,
-                f"The file has the functions {', '.join(own)}."
-                if own
-                else "The file has no functions.",
+                f"{names_text('function', own)}.",
             ),
         )
     return partial(_call, function, path)

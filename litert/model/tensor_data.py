@@ -153,7 +153,7 @@ def _encode_array(
 
 
 def _refused(error: Exception) -> LiteRtError:
-    what = f'cannot make a constant from the value: "{error}"'
+    what = f'cannot make a constant from the value: "{str(error).rstrip(".")}"'
     return LiteRtError(Status.INVALID_ARGUMENT, what)
 
 

@@ -21,8 +21,8 @@ _MOST_LETTERS = 600
 _SMALL_CONSTANT = "required_bytes <= bytes was not true"
 _END_OF_SENTENCE = "in schema."
 _SPARSITY_IS_LOST = (
-    "LiteRT's own tools drop the sparsity data of constants: compile the original model with "
-    "litert-npu's apply_plugin."
+    "If another tool of LiteRT wrote the model, this tool has lost the sparsity data of the constant: "
+    "compile the original model with litert-npu's apply_plugin."
 )
 
 _RESOLVERS = {  # names in stock LiteRT's `OpResolverType`

@@ -169,8 +169,8 @@ def test_a_kernel_goes_by_the_pitches_that_its_layer_asks_for(
         ("[160000,1,1600,99999999999]", "each stride must be a number of elements from 1 to 2147483647"),
         (
             "[160000,10000,100,1]",
-            "the strides decrease in the order of dimensions [1, 2, 3], but the layout has the order "
-            "[2, 3, 1] (without dimensions of size 1)",
+            "the strides decrease in the order of dimensions [1, 2, 3], but without the dimensions of size "
+            "1, the layout has the order [2, 3, 1]",
         ),
         (
             "[]",

@@ -326,11 +326,11 @@ def test_names_of_layers_are_checked(tmp_path: Path, name: str) -> None:
         ),
         (
             "config->outputs[0].layout.order[1] = 9;",
-            r"output 0: the layout orders the dimensions \[0, 9\]",
+            r"output 0: the layout has the dimensions \[0, 9\]",
         ),
         (
             "config->inputs[0].layout.block[0] = 4;",
-            r"input 0: the layout orders the dimensions \[1\]",
+            r"input 0: the layout has the dimensions \[1\]",
         ),
         (
             "config->inputs[0].layout = LiteRtNpuBlockedChannels(2, -8);",

@@ -152,7 +152,7 @@ def test_a_text_with_another_cpu_layer_is_refused() -> None:
         (
             "blocks = [0 : i64, 0 : i64, 0 : i64, 0 : i64, 8 : i64]",
             "blocks = []",
-            "for each of its 5 memory dimensions, but has 0 block sizes",
+            "the layout has 5 memory dimensions and 0 block sizes, but needs",
         ),
         ("blocks = [", "blocks = 7 : i64, other = [", "blocks is 7 : i64, expected an array"),
     ],

@@ -90,7 +90,7 @@ def test_code_for_other_devices_says_for_which(device: Any) -> None:
     with pytest.raises(
         LiteRtError,
         match=r"no machine code for the device '.*', and no source code .*"
-        r"machine code only for these devices: 'another device'",
+        r"machine code only for the device 'another device'",
     ):
         Runner(device, made, layer, allow_native=True)
 

@@ -21,8 +21,8 @@ def is_page_wanted(flags: FlagValues) -> bool:
 def check_pages(flags: FlagValues, others: Iterable[str]) -> None:
     """Before the work begins, raises an error if a page and another output of the command have the same path."""
     kept = [*others, str(flags.trace) if "trace" in flags else ""]
-    for name in ("html", "model_explorer"):
-        check_messages(str(flags[name].value or ""), kept, name, "the HTML page")
+    for name, noun in (("html", "the HTML page"), ("model_explorer", "the graph")):
+        check_messages(str(flags[name].value or ""), kept, name, noun)
     if flags.html and os.path.realpath(flags.html) == os.path.realpath(flags.model_explorer):
         raise usage_error(
             "--html and --model_explorer have the same path", "Give two different paths."

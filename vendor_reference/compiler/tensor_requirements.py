@@ -252,8 +252,8 @@ def check_strides(asked: TensorRequirement, shape: Sequence[int], where: str) ->
     layout = [dim for dim in asked.layout or falling if dim in falling]
     if layout != falling:
         what = (
-            f"{shown}: the strides decrease in the order of dimensions {falling}, but the layout has the "
-            f"order {layout} (without dimensions of size 1)"
+            f"{shown}: the strides decrease in the order of dimensions {falling}, but without the dimensions of "
+            f"size 1, the layout has the order {layout}"
         )
         raise LiteRtError(Status.INVALID_ARGUMENT, what, where)
 

@@ -140,7 +140,9 @@ def read_executable(module: bytes | memoryview) -> Executable:
     try:
         return _read_executable(memoryview(module).cast("B"))
     except RecursionError:
-        raise _error("the module's header is nested too deeply for this thread's stack") from None
+        raise _error(
+            "the byte code's header is nested too deeply for this thread's stack"
+        ) from None
 
 
 def _read_executable(view: memoryview) -> Executable:

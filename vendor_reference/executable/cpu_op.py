@@ -73,8 +73,9 @@ class MemoryLayout:
         """Returns the reason why the layout does not fit tensors of a rank; "" if the layout fits."""
         if len(self.order) != len(self.blocks):
             return (
-                f"the layout needs a block size for each of its {len(self.order)} memory dimensions, "
-                f"but has {len(self.blocks)} block sizes"
+                f"the layout has {count_text(len(self.order), 'memory dimension')} and "
+                f"{count_text(len(self.blocks), 'block size')}, but needs a block size for each "
+                "memory dimension"
             )
         if len(self.order) > MAX_RANK:
             return (

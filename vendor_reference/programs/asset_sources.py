@@ -142,8 +142,9 @@ def _left_out(layer: BinaryLayer, program: Program) -> list[str]:
 
 
 def _no_code(layer: BinaryLayer, program: Program, wanted: str, asset: str) -> LiteRtError:
-    devices = ", ".join(f"'{' '.join(code.device)}'" for code in layer.find_codes(program))
-    others = f"these devices: {devices}" if devices else "other shapes and options"
+    devices = [f"'{' '.join(code.device)}'" for code in layer.find_codes(program)]
+    kind = "device" if len(devices) == 1 else "devices"
+    others = f"the {kind} {', '.join(devices)}" if devices else "other shapes and options"
     return LiteRtError(
         Status.NOT_FOUND,
         f"the asset contains no machine code for {wanted}, and no source code",

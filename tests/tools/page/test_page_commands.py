@@ -254,7 +254,8 @@ def test_a_page_never_replaces_the_model(
     before = scale.read_bytes()
     assert litert_npu(command, scale, f"--{flag}={scale}") != 0
     assert scale.read_bytes() == before
-    assert f"the HTML page would replace {scale}" in capfd.readouterr().err
+    noun = "the HTML page" if flag == "html" else "the graph"
+    assert f"{noun} would replace {scale}" in capfd.readouterr().err
 
 
 NODE_FIELDS = {
