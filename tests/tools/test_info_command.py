@@ -56,7 +56,10 @@ def test_a_folder_without_plugins_and_tables_is_told_of(no_opencl: None, tmp_pat
     (plugin,) = [plugin for plugin in info.plugins if plugin.problem]
     assert plugin.origin == str(tmp_path) and "LiteRtCompilerPlugin*.py" in plugin.problem
     (problem,) = [problem for problem in info.problems if str(tmp_path) in problem]
-    assert "no file name matches LiteRtDispatch*.py" in problem
+    assert (
+        "no file in this folder or its subfolders has the name of a dispatch table, LiteRtDispatch*.py"
+        in problem
+    )
 
 
 def test_a_folder_that_is_not_there_is_a_problem(no_opencl: None) -> None:

@@ -86,7 +86,7 @@ def test_a_source_that_is_left_out_is_not_in_the_file(
     compiled = _apply(described, "s.bin")
     assert litert_npu("check", compiled) == 0
     assert "--allow_native_assets" in capsys.readouterr().out
-    with pytest.raises(LiteRtError, match=r"no source.*allow_native_assets"):
+    with pytest.raises(LiteRtError, match=r"contains only machine code.*allow_native_assets"):
         _result(compiled)
     _result(compiled, allow_native=True)
 
