@@ -311,7 +311,7 @@ class Replacer:
             raise self._error(f"returns {node}, which was removed from the graph")
 
     def _error(self, what: str, hint: str = "") -> LiteRtError:
-        where = f"transformation {self.name}"
+        where = f"transformation '{self.name}'"
         return LiteRtError(Status.INVALID_TRANSFORMATION, f"the transformation {what}", where, hint)
 
 

@@ -212,7 +212,7 @@ class Transformations:
         """Runs a transformation if its conditions allow it, and checks the graph afterwards."""
         transformation = item.transformation
         start, edits = time.perf_counter(), graph.edit_count
-        subject = f"transformation {item.name} of {item.origin.path}"
+        subject = f"transformation '{item.name}' of {item.origin.path}"
         with (
             self._naming(subject, graph, [item.origin.folder]),
             span(SpanKind.TRANSFORMATION, item.name, phase=item.phase.value),

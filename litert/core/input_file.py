@@ -50,7 +50,7 @@ def open_input(path: str | os.PathLike[str]) -> BinaryIO:
             Status.INVALID_ARGUMENT, f"the path is not a valid file name: {error}", name
         ) from error
     except OSError as error:
-        raise file_error(error, "cannot open", name) from error
+        raise file_error(error, "cannot open the file", name) from error
     common = _permissions.get()
     if common is not None:
         common[0] &= mode

@@ -226,7 +226,9 @@ class Service:
         except LiteRtError:  # the child works as before
             raise
         except Exception as error:  # an error in a message, which may come from a compromised child
-            self._end_error = self._child.error(f"sent an invalid reply: {describe(error)}")
+            self._end_error = self._child.error(
+                f"sent an invalid reply (reading it raised {describe(error)})"
+            )
             self._finalizer()
             raise self._end_error from error
         except BaseException:  # Ctrl-C: the state of the child is unknown

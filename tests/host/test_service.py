@@ -435,7 +435,9 @@ def test_what_a_child_is_at_has_a_limit_of_its_own() -> None:
 def test_an_answer_that_cannot_be_read_makes_no_sense() -> None:
     with start() as service:
         assert service.ask("count", 1, read=len) == 1
-        with pytest.raises(ChildEndedError, match=r"sent an invalid reply: .*int"):
+        with pytest.raises(
+            ChildEndedError, match=r"sent an invalid reply \(reading it raised .*int"
+        ):
             service.ask("count", 1, read=int)
         assert not service.is_alive
 

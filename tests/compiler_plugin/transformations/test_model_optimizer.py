@@ -765,7 +765,7 @@ def test_a_pattern_that_is_none_is_an_error(tmp_path: Path, pattern: str, says: 
     text = f"{CLASS.format('FrontReplacementSubgraph')}    def pattern(self):\n        return {pattern}\n"
     with pytest.raises(LiteRtError) as error:
         transform(tmp_path, s, s("RELU", s.input()), text=text)
-    assert says in error.value.what and "transformation a of " in error.value.where
+    assert says in error.value.what and "transformation 'a' of " in error.value.where
 
 
 def test_a_pattern_may_have_several_last_ops_and_ops_of_any_name() -> None:

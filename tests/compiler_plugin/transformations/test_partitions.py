@@ -114,5 +114,5 @@ def test_a_crash_in_a_partition_names_the_transformation(source: Path) -> None:
             source, BACK.replace('"channels first"', "1 / 0").replace("(1, 4, 6, 5),", "0,")
         )
     assert (
-        "transformation in_planes of" in error.value.where and "planes.py:10" in error.value.where
+        "transformation 'in_planes' of" in error.value.where and "planes.py:10" in error.value.where
     )

@@ -290,7 +290,7 @@ def test_rewrites_without_an_end_are_an_error_with_the_name() -> None:
     with pytest.raises(LiteRtError) as error:
         forever.find_and_replace_pattern(graph)
     assert "does not terminate" in error.value.what and "1021 rewrites" in error.value.what
-    assert error.value.where == "transformation rewritten" and error.value.hint
+    assert error.value.where == "transformation 'rewritten'" and error.value.hint
 
 
 class ReplaceFlatten(OpReplacement):
@@ -371,7 +371,7 @@ def test_what_cannot_take_the_place_is_refused(case: tuple[Callable[..., Anythin
     with pytest.raises(LiteRtError) as error:
         make(rewrite).find_and_replace_pattern(graph)
     assert error.value.status is Status.INVALID_TRANSFORMATION
-    assert what in error.value.what and error.value.where == "transformation rewritten"
+    assert what in error.value.what and error.value.where == "transformation 'rewritten'"
 
 
 def test_a_class_is_checked_when_it_is_made() -> None:

@@ -153,7 +153,7 @@ def test_a_crash_names_transformation_file_line_and_what_ran_before(
     path = tmp_path / "mine/middle/c.py"
     line = next(n for n, text in enumerate(path.read_text().split("\n"), 1) if "x = 1" in text) + 1
     assert what in error.what
-    assert error.where.startswith(f"transformation c of {path}:{line}, subgraph 0")
+    assert error.where.startswith(f"transformation 'c' of {path}:{line}, subgraph 0")
     assert error.hint.endswith("Transformations that ran before: a, b.")
     assert not (tmp_path / "out.tflite").exists()
 
@@ -171,7 +171,7 @@ def test_what_is_no_exception_names_the_transformation_too(
 ) -> None:
     error = refusal(run, middle_a=body)
     assert (error.status, error.what) == (status, what)
-    assert error.where.startswith(f"transformation a of {tmp_path}/mine/middle/a.py:6")
+    assert error.where.startswith(f"transformation 'a' of {tmp_path}/mine/middle/a.py:6")
     assert not (tmp_path / "out.tflite").exists()
 
 
@@ -224,7 +224,7 @@ def test_a_cycle_is_found_after_the_transformation_that_made_it(run: Run, tmp_pa
     """
     error = refusal(run, middle_a=tie, middle_b="return 0")
     assert error.status is Status.INVALID_GRAPH_INVARIANT
-    assert error.where.startswith(f"transformation a of {tmp_path}/mine/middle/a.py")
+    assert error.where.startswith(f"transformation 'a' of {tmp_path}/mine/middle/a.py")
 
 
 @pytest.mark.parametrize("phase", ["front", "middle", "back"])
@@ -233,7 +233,7 @@ def test_an_input_that_dangles_is_found_after_the_transformation_that_left_it(
 ) -> None:
     loosen = 'graph.get_op_nodes(op="RELU")[0].in_port(0).disconnect()'
     error = refusal(run, **{f"{phase}_a": loosen, f"{phase}_b": "return 0"})
-    assert f"transformation a of {tmp_path}/mine/{phase}/a.py" in error.where
+    assert f"transformation 'a' of {tmp_path}/mine/{phase}/a.py" in error.where
     assert "input 0" in error.what and "RELU" in str(error)
 
 
