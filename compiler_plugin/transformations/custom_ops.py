@@ -89,7 +89,9 @@ def flexbuffer_options(node: Node) -> Mapping[str, Any]:
 
 
 def raw_options(node: Node, fields: Sequence[RawField]) -> Mapping[str, Any]:
-    """Returns a custom op's options from a C struct with these fields; use `raw_fields` to make the fields.
+    """Reads the options of a custom op whose options are a C struct with these fields.
+
+    Use `raw_fields` to make the fields.
 
     Raises:
       LiteRtError: INVALID_ARGUMENT, if the options do not contain all fields.

@@ -83,7 +83,7 @@ _HINTS = {
         f"Add {KERNEL} to the attributes. In IR of the level IE or IERT, you can also use code that "
         "`litert-npu layer build` has made."
     ),
-    "CPP": "Call a library of CPU layers as a function: use func.call, and pass the .so file as an asset.",
+    "CPP": "If the code is a library of CPU layers, call it with func.call, and pass the .so file as an asset.",
 }
 
 
