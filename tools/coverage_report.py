@@ -188,8 +188,7 @@ def _gain_text(calls_change: int | None) -> str:
     if not calls_change:
         return "; as many NPU calls as now if the NPU ran these ops"
     more = "more" if calls_change > 0 else "fewer"
-    number = abs(calls_change)
-    return f"; {number} {more} NPU call{'' if number == 1 else 's'} if the NPU ran these ops"
+    return f"; {count_text(abs(calls_change), f'{more} NPU call')} if the NPU ran these ops"
 
 
 def percent_text(part: float | None) -> str:

@@ -29,6 +29,7 @@ from compiler_plugin.transformations.op_request import (
     find_plain_type,
     refused,
 )
+from litert.core.counts import count_text
 from litert.core.element_type import ElementType
 from litert.core.quantization import Quantization
 from litert.core.tensor_type import RankedTensorType
@@ -80,8 +81,9 @@ class Graph(InferredGraph):
             ops.extract(self)
 
     def __repr__(self) -> str:
-        ops = "1 op" if len(self._ops) == 1 else f"{len(self._ops)} ops"
-        return f"Graph('{self.subgraph.name}', {ops}, {self.stage.value})"
+        return (
+            f"Graph('{self.subgraph.name}', {count_text(len(self._ops), 'op')}, {self.stage.value})"
+        )
 
     def create_op(
         self,

@@ -47,6 +47,10 @@ _NOT_COMPILED = f"The model is not compiled for an NPU. {_GIVE_ASSET}"
 _NOT_TAKEN = (
     f"The model was compiled when it was loaded, but the vendor did not take the op. {_GIVE_ASSET}"
 )
+_SELECTION = (
+    "HardwareAccelerator.NPU | HardwareAccelerator.CPU in Python, "
+    "--accelerator=npu,cpu on the command line."
+)
 _LEFT_ON_CPU = (
     "apply_plugin left the op on the CPU; the report of apply_plugin says why. To make apply_plugin fail "
     "in such a case, use --require_npu=<op> or --require_runnable."
@@ -368,11 +372,9 @@ def _check_accelerators(
             f"{count} ({names}{', ...' if cpu_ops[3:] else ''}) {verb} not in an NPU call, and the "
             "CPU is not selected",
             where,
-            "Select the CPU too: HardwareAccelerator.NPU | HardwareAccelerator.CPU in Python, "
-            "--accelerator=npu,cpu on the command line."
+            f"Select the CPU too: {_SELECTION}"
             if opened.is_compiled
-            else "To run the model on the CPU, select the CPU too: HardwareAccelerator.NPU | "
-            "HardwareAccelerator.CPU in Python, --accelerator=npu,cpu on the command line. "
+            else f"To run the model on the CPU, select the CPU too: {_SELECTION} "
             f"{opened.why_on_cpu(_COMPILE_IT)}",
         )
 

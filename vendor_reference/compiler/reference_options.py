@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from litert.core.counts import names_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.suggestion import did_you_mean
@@ -35,7 +36,7 @@ def check_options(options: Mapping[str, str]) -> None:
                 Status.INVALID_TOOL_CONFIG,
                 f"no option '{name}'",
                 "vendor 'Reference'",
-                did_you_mean(name, OPTIONS) or f"The options are {', '.join(OPTIONS)}.",
+                did_you_mean(name, OPTIONS) or f"{names_text('option', list(OPTIONS))}.",
             )
     half_tensors(options)
 

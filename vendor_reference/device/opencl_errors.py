@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pyopencl as cl
 
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.suggestion import closest_name
@@ -131,8 +132,7 @@ def _tensor_hint(name: str, defined: Sequence[str]) -> str:
     numbers = {found[2] for found in map(_TENSOR.match, defined) if found and found[1] == kind}
     if wanted is None or not numbers or wanted[2] in numbers:
         return ""
-    count = f"{len(numbers)} {kind.lower()}{'' if len(numbers) == 1 else 's'}"
-    return f"The op has {count}, so {name} is not defined. {_BUILD_HINT}"
+    return f"The op has {count_text(len(numbers), kind.lower())}, so {name} is not defined. {_BUILD_HINT}"
 
 
 def _pasting_hint(log: str, text: ProgramText) -> str:
