@@ -123,7 +123,7 @@ def layers_for_any_model(
             found += plugin.custom_layers(layers, names)
         except LiteRtError as error:
             if error.status is not Status.UNSUPPORTED:  # the vendor has no layers for any model
-                where = ", ".join(filter(None, [error.where, f"variable {CUSTOM_LAYERS_VARIABLE}"]))
+                where = "; ".join(filter(None, [error.where, f"variable {CUSTOM_LAYERS_VARIABLE}"]))
                 raise LiteRtError(error.status, error.what, where, error.hint) from error
     return found
 
@@ -141,7 +141,7 @@ def check_native_assets(
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             f"the plugin's native_assets contain '{unknown[0]:.100}', but the model has no asset with this name",
-            f"vendor '{vendor}', compile",
+            f"vendor '{vendor}', in compile",
             VENDOR_REPAIRS,
         )
     return names

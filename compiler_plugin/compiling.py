@@ -184,9 +184,7 @@ def _keep(
 def _reason(error: LiteRtError) -> str:
     """Returns the vendor's own message of a refusal."""
     words = error.__cause__ if isinstance(error.__cause__, LiteRtError) else error
-    where = f" ({words.where})" if words.where else ""
-    hint = f". {words.hint}" if words.hint else ""
-    return f"{words.what}{where}{hint}"
+    return words.text if words.hint else words.text.removesuffix(".")
 
 
 def report_calls(

@@ -305,7 +305,7 @@ def _put_calls(
             call = compiled[op].call
             added = add_shape_outputs(model, plan.subgraph, op, call.name, call.shape_outputs)
             functions.append((call.name, added))
-    check_function_names(functions, f"vendor '{vendor}', compile")
+    check_function_names(functions, f"vendor '{vendor}', in compile")
     modules: dict[int, Appended] = {}
     for op in model.ops():
         if op in compiled:

@@ -94,7 +94,7 @@ class Vendor:
 
     def nonsense(self, call: str, what: str, hint: str) -> LiteRtError:
         """Returns the error for an invalid result of a vendor's function."""
-        where = f"vendor '{self.dispatch.vendor_id}', {call}"
+        where = f"vendor '{self.dispatch.vendor_id}', in {call}"
         return LiteRtError(Status.RUNTIME_FAILURE, what, where, hint)
 
 

@@ -41,14 +41,25 @@ class LiteRtError(RuntimeError):
         self.where = where
         self.hint = hint
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> str:
+        """The description with the place and the hint, but without the status.
+
+        If the description has several lines, such as a compiler's messages, the place follows the first line.
+        """
         from litert.core.quoting import (
             name_text,
         )  # imported here, because most errors are not printed
 
+        what, _, lines = self.what.partition("\n")
         where = f" ({name_text(self.where)})" if self.where else ""
-        hint = f" {name_text(self.hint)}" if self.hint else ""
-        return f"{self.status.name}: {self.what}{where}.{hint}"
+        hint = name_text(self.hint)
+        if lines:
+            return f"{what.removesuffix(':')}{where}:\n{lines}" + (hint and f"\n{hint}")
+        return f"{what}{where}." + (hint and f" {hint}")
+
+    def __str__(self) -> str:
+        return f"{self.status.name}: {self.text}"
 
 
 class ChildEndedError(LiteRtError):

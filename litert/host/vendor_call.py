@@ -46,7 +46,7 @@ class VendorCall:
     @property
     def where(self) -> str:
         """Text for the field `where` of errors from this call."""
-        return f"vendor '{self._vendor}', {self._call}"
+        return f"vendor '{self._vendor}', in {self._call}"
 
     def __enter__(self) -> VendorCall:
         return self
@@ -66,9 +66,9 @@ class VendorCall:
             vendor = f"vendor '{self._vendor}'"
             known = ("", vendor, self.where)
             inner = self._without_function(error.where)
-            where = self.where if inner in known else f"{self.where}: {inner}"
-            if error.where.startswith((f"{self.where}: ", f"{self.where}, ")):  # of its process
-                where = error.where
+            where = self.where if inner in known else f"{inner}; {self.where}"
+            if error.where.startswith(f"{self.where}, ") or error.where.endswith(f"; {self.where}"):
+                where = error.where  # the process that made the call has added the place
             if " of " in self._call and f" in {self._call}" in error.what:  # its process ended
                 where = vendor
             return LiteRtError(error.status or self._status, error.what, where, error.hint)

@@ -122,7 +122,7 @@ def test_what_goes_wrong_with_a_model_is_its_problem(
 @pytest.mark.parametrize("mode", ["partition_raises", "partition_foreign"])
 def test_a_vendor_s_fault_is_the_model_s_problem(mode: str, tmp_path: Path) -> None:
     path = save(build_chain("A", "B"), tmp_path / "chain.tflite")
-    assert "vendor 'Fake', partition" in cover(path, fake(mode=mode)).problem
+    assert "vendor 'Fake', in partition" in cover(path, fake(mode=mode)).problem
 
 
 def test_what_is_wrong_for_all_models_is_an_error(tmp_path: Path) -> None:

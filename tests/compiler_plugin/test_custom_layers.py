@@ -101,7 +101,7 @@ def test_an_error_in_a_layer_that_the_environment_names_says_so(
         apply_plugin(chain("A"), tmp_path / "out.bin")
     assert error.value.status is Status.NOT_FOUND
     assert error.value.where == (
-        f"vendor 'Reference', custom_layers: {tmp_path}/nowhere.xml, variable LITERT_NPU_CUSTOM_LAYERS"
+        f"{tmp_path}/nowhere.xml; vendor 'Reference', in custom_layers; variable LITERT_NPU_CUSTOM_LAYERS"
     )
 
 
@@ -131,16 +131,19 @@ def test_an_output_may_not_replace_a_layer(chain: Chain, layers: Path) -> None:
 @pytest.mark.parametrize(
     ("mode", "says"),
     [
-        ("layers_raises", "KeyError: 'layers' (vendor 'Fake', custom_layers, at"),
+        ("layers_raises", "KeyError: 'layers' (vendor 'Fake', in custom_layers, at"),
         (
             "layers_text",
-            "the plugin's layers have type str, not a sequence type (vendor 'Fake', custom_layers)",
+            "the plugin's layers have type str, not a sequence type (vendor 'Fake', in custom_layers)",
         ),
         (
             "layers_foreign",
-            "which is not for one of the requested ops (vendor 'Fake', custom_layers)",
+            "which is not for one of the requested ops (vendor 'Fake', in custom_layers)",
         ),
-        ("layers_twice", "the plugin returns two layers for op 'A' (vendor 'Fake', custom_layers)"),
+        (
+            "layers_twice",
+            "the plugin returns two layers for op 'A' (vendor 'Fake', in custom_layers)",
+        ),
         ("layers_gone", "asset of op 'A': "),
     ],
 )
@@ -158,7 +161,7 @@ def test_a_vendor_without_such_layers_says_so(chain: Chain, tmp_path: Path, mode
     with pytest.raises(LiteRtError) as error:
         apply_plugin(chain("A"), tmp_path / "out.bin", fake_options(mode))
     assert error.value.status is Status.UNSUPPORTED
-    assert "the vendor does not support --custom_layers (vendor 'Fake', custom_layers)" in str(
+    assert "the vendor does not support --custom_layers (vendor 'Fake', in custom_layers)" in str(
         error.value
     )
     assert "--npu_custom_op_info=op,path" in error.value.hint

@@ -146,7 +146,7 @@ def test_other_errors_of_the_compiler_end_the_command(
     with pytest.raises(LiteRtError) as error:
         apply_plugin(chain("A"), output, fake_options(fake_mode="compile_fails"))
     assert str(error.value) == (
-        "COMPILATION: line 3 is wrong (vendor 'Fake', compile: my.cl). Repair it."
+        "COMPILATION: line 3 is wrong (my.cl; vendor 'Fake', in compile). Repair it."
     )
     assert output.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir() if "out" in path.name] == ["out.bin"]
@@ -412,21 +412,21 @@ def test_the_output_is_no_companion_of_an_asset(
 @pytest.mark.parametrize(
     ("mode", "says"),
     [
-        ("create_raises", "vendor 'Fake', create, at"),
+        ("create_raises", "vendor 'Fake', in create, at"),
         ("create_none", "(NoneType) has no method 'partition'"),
         ("create_half", "(FakePlugin) has no method 'companions'"),
-        ("transform_raises", "KeyError: 'missing' (vendor 'Fake', transform, at"),
+        ("transform_raises", "KeyError: 'missing' (vendor 'Fake', in transform, at"),
         (
             "transform_none",
-            "the plugin's transform returns NoneType, not a mapping (vendor 'Fake', transform)",
+            "the plugin's transform returns NoneType, not a mapping (vendor 'Fake', in transform)",
         ),
         (
             "transform_count",
             "the plugin's transform returns the invalid entry 't': -1; "
             "an entry must map a name to the number of matches, at least 0",
         ),
-        ("partition_raises", "ZeroDivisionError: of the fake (vendor 'Fake', partition, at"),
-        ("partition_exits", "SystemExit: 3 (vendor 'Fake', partition"),
+        ("partition_raises", "ZeroDivisionError: of the fake (vendor 'Fake', in partition, at"),
+        ("partition_exits", "SystemExit: 3 (vendor 'Fake', in partition"),
         ("partition_twice", "pushes op 0 (A) of subgraph 0 twice"),
         ("partition_foreign", "the plugin pushes Op(Foreign), which is not an op of subgraph 0"),
         ("partition_text", "the plugin pushes 'CONV_2D', which is not an op of subgraph 0"),
@@ -448,7 +448,7 @@ def test_the_output_is_no_companion_of_an_asset(
             "partition_returns",
             "the plugin's partition returns list, but must return None, and select ops with op_list.push",
         ),
-        ("compile_raises", "KeyError: 'missing' (vendor 'Fake', compile, at"),
+        ("compile_raises", "KeyError: 'missing' (vendor 'Fake', in compile, at"),
         ("compile_none", "the plugin's compile returns NoneType, not a CompiledResult"),
         ("compile_count", "the plugin returns 0 NPU calls for 1 partition"),
         (
@@ -463,11 +463,14 @@ def test_the_output_is_no_companion_of_an_asset(
             "compile_shape",
             "NPU call 'f' has the invalid shape_outputs [1], because output index 1 is out of range: the only",
         ),
-        ("companions_raises", "IndexError: list index out of range (vendor 'Fake', companions, at"),
+        (
+            "companions_raises",
+            "IndexError: list index out of range (vendor 'Fake', in companions, at",
+        ),
         ("companions_text", "the plugin's companions have type str, not a sequence type"),
         (
             "companions_outside",
-            "'../secret' is not a plain relative path (vendor 'Fake', companions",
+            "'../secret' is not a plain relative path (asset of op 'A'; vendor 'Fake', in companions",
         ),
         ("companions_twice", "the plugin returns the companion file 'a.h' twice"),
         ("companions_bytes", "the plugin returns the invalid companion file Companion"),
@@ -484,7 +487,7 @@ def test_what_a_vendor_does_wrong_names_the_vendor_and_the_call(
             chain("A", "B"), output, fake_options(assets={"A": tmp_path / "k.cl"}, fake_mode=mode)
         )
     assert says in str(error.value)
-    assert f"vendor 'Fake', {mode.partition('_')[0]}" in str(error.value)
+    assert f"vendor 'Fake', in {mode.partition('_')[0]}" in str(error.value)
     assert output.read_text() == "old"
 
 
@@ -508,7 +511,7 @@ def test_a_vendor_may_not_change_the_model_that_it_is_asked_about(
     options = fake_options(fake_mode="partition_vandal", fake_change=change)
     with pytest.raises(LiteRtError) as error:
         apply_plugin(chain("A", "B"), tmp_path / "out.bin", options)
-    assert says in str(error.value) and "(vendor 'Fake', partition)" in str(error.value)
+    assert says in str(error.value) and "(vendor 'Fake', in partition)" in str(error.value)
     assert not (tmp_path / "out.bin").exists()
 
 
@@ -557,7 +560,7 @@ def test_a_vendor_that_cannot_close_is_told_of_and_its_file_is_good(
 ) -> None:
     output = tmp_path / "out.bin"
     report = apply_plugin(chain("A"), output, fake_options(fake_mode="close_raises"))
-    assert "KeyError: 'closed' (vendor 'Fake', close, at" in report.warnings[-1]
+    assert "KeyError: 'closed' (vendor 'Fake', in close, at" in report.warnings[-1]
     with read_model(output) as model:
         assert ops(model) == ["DISPATCH_OP"]
 

@@ -114,7 +114,7 @@ def test_an_error_in_a_run_reaches_who_waits_and_the_next_run_works() -> None:
         for _ in range(2):
             with pytest.raises(LiteRtError, match="ValueError: out of order") as error:
                 event.wait(10)
-            assert "vendor 'Strict', invoke of 'f'" in error.value.where
+            assert "vendor 'Strict', in invoke of 'f'" in error.value.where
         with pytest.raises(LiteRtError, match="out of order"):
             target.wait(10)
         vendor.failing = ""
@@ -243,13 +243,13 @@ def test_an_event_of_a_vendor_may_raise_anything() -> None:
     [
         (
             OSError("bus"),
-            "RUNTIME_FAILURE: the vendor's code raised OSError: bus (vendor 'Strict', invoke_async of 'f').",
+            "RUNTIME_FAILURE: the vendor's code raised OSError: bus (vendor 'Strict', in invoke_async of 'f').",
         ),
         (
             LiteRtError(Status.TIMEOUT_EXPIRED, "no answer", "tile 3", "Wait."),
-            "TIMEOUT_EXPIRED: no answer (vendor 'Strict', invoke_async of 'f': tile 3). Wait.",
+            "TIMEOUT_EXPIRED: no answer (tile 3; vendor 'Strict', in invoke_async of 'f'). Wait.",
         ),
-        (LiteRtError(Status.OK, "well"), "RUNTIME_FAILURE: well (vendor 'Strict', invoke_async"),
+        (LiteRtError(Status.OK, "well"), "RUNTIME_FAILURE: well (vendor 'Strict', in invoke_async"),
     ],
     ids=["exception", "ours", "status OK"],
 )

@@ -244,20 +244,21 @@ def runs_async(value: object) -> Any:
 NONSENSE = {
     "no device": (
         make(device_context_create=returns(None)),
-        "the function returned None (vendor 'Acme', device_context_create). Return the object that was created.",
+        "the function returned None (vendor 'Acme', in device_context_create)."
+        " Return the object that was created.",
     ),
     "no context": (
         make(invocation_context_create=returns(None)),
-        "the function returned None (vendor 'Acme', invocation_context_create of 'f')",
+        "the function returned None (vendor 'Acme', in invocation_context_create of 'f')",
     ),
     "no handle": (
         make(register_tensor_buffer=returns(None)),
-        "the function returned None (vendor 'Acme', register_tensor_buffer)",
+        "the function returned None (vendor 'Acme', in register_tensor_buffer)",
     ),
     "no requirements": (
         make(get_output_requirements=returns(None)),
         "the vendor returned None, not TensorBufferRequirements "
-        "(vendor 'Acme', get_output_requirements of output 0 of 'f')",
+        "(vendor 'Acme', in get_output_requirements of output 0 of 'f')",
     ),
     "requirements of another type": (
         make(get_input_requirements=returns(16)),

@@ -147,7 +147,7 @@ def test_a_lock_without_an_address_is_nonsense(
         call = open_call(session)
         with pytest.raises(LiteRtError, match="which is not a valid address") as error:
             call.allocate(call.input_requirements[0], FLOATS, 16)
-    assert error.value.where == f"vendor 'OwnMemory', lock of buffer type {BUFFER_TYPE}"
+    assert error.value.where == f"vendor 'OwnMemory', in lock of buffer type {BUFFER_TYPE}"
 
 
 def test_exported_handlers_take_only_memory_that_they_have_made() -> None:

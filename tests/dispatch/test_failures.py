@@ -62,12 +62,12 @@ def test_a_function_that_fails_is_named_and_all_is_released(
     caplog.set_level(logging.WARNING)
     if function in LOGGED:
         use(vendor)
-        assert f"vendor 'Strict', {function}" in caplog.text
+        assert f"vendor 'Strict', in {function}" in caplog.text
         assert "ValueError: out of order" in caplog.text
     else:
         with pytest.raises(LiteRtError) as error:
             use(vendor)
-        assert f"vendor 'Strict', {function}" in error.value.where
+        assert f"vendor 'Strict', in {function}" in error.value.where
         assert "strict_vendor.py" in error.value.where  # the line that raised
         assert "ValueError: out of order" in error.value.what
         assert error.value.status is Status.RUNTIME_FAILURE
@@ -132,7 +132,7 @@ def test_an_error_of_the_vendor_keeps_its_status_and_hint() -> None:
     with pytest.raises(LiteRtError) as error:
         open_session(vendor)
     assert str(error.value) == (
-        "NOT_FOUND: no device (vendor 'Strict', device_context_create: /dev/npu0). Load its module."
+        "NOT_FOUND: no device (/dev/npu0; vendor 'Strict', in device_context_create). Load its module."
     )
 
 

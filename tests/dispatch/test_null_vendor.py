@@ -111,7 +111,7 @@ def test_byte_code_that_it_did_not_write_is_refused(
         with pytest.raises(LiteRtError) as error:
             session.open_call(MemBuffer.from_memory(byte_code), function, [BYTES], [BYTES])
         assert error.value.status is status
-        assert "vendor 'Null', invocation_context_create" in error.value.where
+        assert "vendor 'Null', in invocation_context_create" in error.value.where
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3)], ids=str)

@@ -133,7 +133,7 @@ def test_a_table_is_initialized_once_for_all_sessions() -> None:
 def test_initialize_is_tried_again_after_an_error() -> None:
     vendor = StrictDispatch()
     vendor.failing = "initialize"
-    with pytest.raises(LiteRtError, match="vendor 'Strict', initialize"):
+    with pytest.raises(LiteRtError, match="vendor 'Strict', in initialize"):
         open_session(vendor)
     vendor.failing = ""
     open_session(vendor).close()

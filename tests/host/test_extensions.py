@@ -231,7 +231,9 @@ def test_a_vendors_error_keeps_its_status_and_gains_vendor_and_call() -> None:
     inner = LiteRtError(Status.UNSUPPORTED, "no half", "op 3", "Use float.")
     with pytest.raises(LiteRtError) as error, VendorCall("Acme", "compile"):
         raise inner
-    assert str(error.value) == ("UNSUPPORTED: no half (vendor 'Acme', compile: op 3). Use float.")
+    assert str(error.value) == (
+        "UNSUPPORTED: no half (op 3; vendor 'Acme', in compile). Use float."
+    )
 
 
 @pytest.mark.parametrize(
@@ -240,14 +242,14 @@ def test_a_vendors_error_keeps_its_status_and_gains_vendor_and_call() -> None:
         (
             ZeroDivisionError("x"),
             Status.COMPILATION,
-            "ZeroDivisionError: x (vendor 'Acme', compile",
+            "ZeroDivisionError: x (vendor 'Acme', in compile",
         ),
         (SystemExit(2), Status.COMPILATION, "SystemExit: 2"),
-        (CancelledError(), Status.COMPILATION, "CancelledError (vendor 'Acme', compile"),
+        (CancelledError(), Status.COMPILATION, "CancelledError (vendor 'Acme', in compile"),
         (
             UnspeakableError(),
             Status.COMPILATION,
-            "UnspeakableError: (the exception has no text) (vendor 'Acme', compile",
+            "UnspeakableError: (the exception has no text) (vendor 'Acme', in compile",
         ),
         (LiteRtError(Status.OK, "all is well"), Status.COMPILATION, "COMPILATION: all is well ("),
         (MemoryError(), Status.MEMORY_ALLOCATION_FAILURE, "out of memory"),
@@ -270,7 +272,7 @@ def test_an_error_names_the_vendors_line_and_none_of_the_hosts(tmp_path: Path) -
     vendor = runpy.run_path(str(path))
     with pytest.raises(LiteRtError) as error, VendorCall("Acme", "compile"):
         vendor["f"]()
-    assert error.value.where == f"vendor 'Acme', compile, at {path}:5"
+    assert error.value.where == f"vendor 'Acme', in compile, at {path}:5"
 
 
 def test_an_interrupt_in_a_vendors_code_stays_one() -> None:

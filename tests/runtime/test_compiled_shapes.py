@@ -63,6 +63,6 @@ def test_a_plugin_says_which_outputs_have_a_shape_that_only_a_run_tells(
 def test_functions_of_one_name_agree_in_their_dynamic_outputs(tmp_path: Path) -> None:
     with pytest.raises(LiteRtError, match="two NPU calls have the function name 'same'") as error:
         compile_model(build_positive(), tmp_path, {"test_name": "same"})
-    assert error.value.where == "vendor 'Test', compile"
+    assert error.value.where == "vendor 'Test', in compile"
     assert error.value.status is Status.INVALID_ARGUMENT
     assert not (tmp_path / "out.bin").exists()

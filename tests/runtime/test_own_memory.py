@@ -178,7 +178,7 @@ def test_memory_that_moves_away_from_under_an_array_is_an_error(
         ) as error:
             for _ in range(2):
                 model.run_by_index(0, inputs, outputs)
-        assert error.value.where == f"vendor 'Probe Inc.', lock of buffer type {OWN}"
+        assert error.value.where == f"vendor 'Probe Inc.', in lock of buffer type {OWN}"
         with pytest.raises(
             LiteRtError, match="an array cannot share the memory of a buffer of type 150"
         ) as error:

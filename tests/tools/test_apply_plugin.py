@@ -315,7 +315,11 @@ def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
             Status.UNSUPPORTED,
             "Reason: a custom op",
         ),
-        (["--fake_mode=compile_raises", "IN", "OUT"], Status.COMPILATION, "vendor 'Fake', compile"),
+        (
+            ["--fake_mode=compile_raises", "IN", "OUT"],
+            Status.COMPILATION,
+            "vendor 'Fake', in compile",
+        ),
     ],
 )
 def test_bad_input_is_one_message_and_leaves_what_was_there(

@@ -197,7 +197,7 @@ def test_what_befalls_a_plugin_names_it_and_the_call(
     assert error.value.status is Status.RUNTIME_FAILURE
     assert error.value.what.startswith(f"the compiler plugin {FAKE.name} {ENDS[how]}")
     assert error.value.what.endswith("last words")
-    assert error.value.where == f"vendor 'Fake', {call}: {FAKE}"
+    assert error.value.where == f"{FAKE}; vendor 'Fake', in {call}"
     assert output.read_text() == "as it was"
     assert not list(tmp_path.glob(".out*"))
 

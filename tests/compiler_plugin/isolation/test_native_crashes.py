@@ -99,7 +99,7 @@ def test_a_crash_at_work_names_plugin_call_and_function(
     start = f"the compiler plugin {LIBRARY} crashed in {function} (SIGSEGV"
     assert error.what.startswith(start)
     assert error.what.endswith(f"last words of {function}")
-    assert error.where == f"vendor 'Befallen', {AT_WORK[function]}: {befallen}/{LIBRARY}"
+    assert error.where == f"{befallen}/{LIBRARY}; vendor 'Befallen', in {AT_WORK[function]}"
 
 
 @pytest.mark.parametrize("function", AS_IT_IS_LOADED)

@@ -74,9 +74,9 @@ ENDS = {
     "error": ("raise ValueError('no')", Status.COMPILATION, "ValueError: no"),
 }
 SUDDEN = {
-    "exit": ("os._exit(0)", "ProcessEnd: os._exit(0) (vendor 'Ending', compile, at "),
-    "posix": ("posix._exit(0)", "ProcessEnd: os._exit(0) (vendor 'Ending', compile, at "),
-    "sys.exit": ("sys.exit(0)", "SystemExit: 0 (vendor 'Ending', compile, at "),
+    "exit": ("os._exit(0)", "ProcessEnd: os._exit(0) (vendor 'Ending', in compile, at "),
+    "posix": ("posix._exit(0)", "ProcessEnd: os._exit(0) (vendor 'Ending', in compile, at "),
+    "sys.exit": ("sys.exit(0)", "SystemExit: 0 (vendor 'Ending', in compile, at "),
     "exec": ("os.execv('/bin/true', ['true'])", "ProcessEnd: os.execv('/bin/true'"),
     "thread": ("end_in_thread()", "code in thread 'worker' has tried to end the process"),
     "fork": ("end_in_fork()", "ValueError: the child ended with 0"),
@@ -101,7 +101,7 @@ def test_an_isolated_plugin_that_ends_is_named(
         apply_plugin(chain("A"), output, options)
     assert failed.value.status is status
     assert what in failed.value.what
-    assert "vendor 'Ending', compile" in failed.value.where
+    assert "vendor 'Ending', in compile" in failed.value.where
     assert not output.exists()
 
 

@@ -326,7 +326,7 @@ FAILURES = {
     raise_exit: (Status.COMPILATION, "SystemExit"),
     raise_status: (
         Status.COMPILATION,
-        "kernel 'k' does not build (vendor 'Taking', compile: k.cl:3)",
+        "kernel 'k' does not build (k.cl:3; vendor 'Taking', in compile)",
     ),
 }
 

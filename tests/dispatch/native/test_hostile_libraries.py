@@ -208,7 +208,7 @@ def test_what_a_release_answers_is_logged_and_the_rest_released(
         monkeypatch.setenv("PROBE_FAULT", ",".join(f"refuse-{name}" for name in releases))
         caplog.clear()
     for name in releases:
-        assert sum(f"vendor 'Probe Inc.', {name}" in line for line in caplog.messages) >= 1
+        assert sum(f"vendor 'Probe Inc.', in {name}" in line for line in caplog.messages) >= 1
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def test_a_missing_asset_is_the_library_s_to_refuse(make_probe: MakeProbe) -> No
         with pytest.raises(LiteRtError) as error:
             call.invoke()
     assert error.value.status is Status.NOT_FOUND
-    assert error.value.where == "vendor 'Probe Inc.', invoke of 'main'"
+    assert error.value.where == "vendor 'Probe Inc.', in invoke of 'main'"
 
 
 def test_what_an_asset_is_described_by_lives_as_long_as_the_asset(make_probe: MakeProbe) -> None:
