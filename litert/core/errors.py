@@ -55,7 +55,7 @@ class LiteRtError(RuntimeError):
         where = f" ({name_text(self.where)})" if self.where else ""
         hint = name_text(self.hint)
         if lines:
-            return f"{what.removesuffix(':')}{where}:\n{lines}" + (hint and f"\n{hint}")
+            return f"{what.rstrip(' :')}{where}:\n{lines.rstrip()}" + (hint and f"\n{hint}")
         return f"{what}{where}." + (hint and f" {hint}")
 
     def __str__(self) -> str:

@@ -17,6 +17,7 @@ from typing import BinaryIO
 
 from litert.core.errors import LiteRtError, file_error
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 
 _ANY = 0o666
 _NO_PIPE = "Write the input to a file first: the input cannot come through a pipe."
@@ -43,7 +44,7 @@ def open_input(path: str | os.PathLike[str]) -> BinaryIO:
             file.close()
             raise
     except FileNotFoundError as error:
-        hint = _NO_PIPE if name == "-" else ""
+        hint = _NO_PIPE if name == "-" else _missing_hint(name)
         raise LiteRtError(Status.NOT_FOUND, "no such file", name, hint) from error
     except ValueError as error:  # a name with a null character
         raise LiteRtError(
@@ -133,6 +134,17 @@ def _check_regular(mode: int, path: str) -> None:
         )
         hint = "" if stat.S_ISDIR(mode) else _NO_PIPE
         raise LiteRtError(Status.INVALID_ARGUMENT, what, path, hint)
+
+
+def _missing_hint(name: str) -> str:
+    """Returns the hint for a missing file: a file with a similar name, or the folder that was searched."""
+    folder, file = os.path.split(name)
+    try:
+        files = os.listdir(folder or ".")
+        here = "" if os.path.isabs(name) else f"The current folder is {os.getcwd()}."
+    except OSError:
+        return f"The folder {folder} does not exist." if folder else ""
+    return did_you_mean(file, files, here)
 
 
 def _open(path: str, flags: int) -> int:

@@ -274,7 +274,7 @@ def test_a_reference_that_fails_shows_its_own_line(
         "INVALID_ARGUMENT: the reference function fails: ValueError: operands could not be"
         in printed
     )
-    assert "\n      4 | return np.ones(3) + np.ones(4)\n   (f.py:4)." in printed
+    assert "(3,) (4,) (f.py:4):\n      4 | return np.ones(3) + np.ones(4)\n" in printed
     for broken, line in (("x = 1 / 0\n", 1), ("\ndef f(:\n", 2)):
         (author / "f.py").write_text(broken)
         assert litert_npu(*RUN, "--reference=f.py:f") == 2
@@ -283,7 +283,7 @@ def test_a_reference_that_fails_shows_its_own_line(
             f"the file cannot be imported: {'Syntax' if line == 2 else 'ZeroDivision'}Error"
             in printed
         )
-        assert f"\n      {line} | {broken.strip()}\n   (f.py:{line})." in printed
+        assert f" (f.py:{line}):\n      {line} | {broken.strip()}\n" in printed
 
 
 WRONG = {
