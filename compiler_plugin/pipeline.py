@@ -120,8 +120,8 @@ def apply_plugin(
       model_path: Path of a TFLite model that is not compiled.
       output_path: Path of the compiled file, which must not be an input file; "" to write no file.
       options: Options for compiling the model; None means the default options.
-      progress: Function that gets the progress of the command. None means the function of the enclosing block
-        `with litert.core.progress.listening(...)`, or no function if there is no such block.
+      progress: Function that is called with the progress of the compilation. None means the function of the
+        enclosing block `with litert.core.progress.listening(...)`; without such a block, no function is called.
       watch: Function that is called before NPU calls replace the model's ops. The function gets the model, and a
         report with the positions of these ops.
 

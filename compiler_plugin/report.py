@@ -55,6 +55,9 @@ class OpReport:
 class CompositeReport:
     """Result for one composite of the input model.
 
+    A composite is an op whose result can also be computed by a subgraph of other ops. If the compiler replaces the
+    composite by these ops, the composite is decomposed.
+
     Attributes:
       subgraph: Index of the composite's subgraph in the model.
       name: Name of the composite, such as `odml.rms_norm`.
@@ -86,7 +89,7 @@ class CallReport:
     """One NPU call of the output model.
 
     Attributes:
-      name: Name of the call's partition.
+      name: Name of the call's partition, which is the group of ops that the call runs.
       subgraph: Index of the subgraph that contains the NPU call.
       function_name: Name of the call's function in the byte code; "" if the command does not compile.
       module: Index of the byte code module that contains the function; -1 if the command does not compile.
@@ -162,8 +165,10 @@ class Report:
         model", or both.
       plugin: Where the plugin was found: a file path or an installed package.
       plugin_sdk_version: Version of the vendor's compiler.
-      ops: All ops of the input model in order; a decomposed composite appears as the ops that replace it.
-      composites: All composites of the input model, in order.
+      ops: All ops of the input model, in order. If ops replace a composite, the list contains these ops instead of
+        the composite.
+      composites: All composites of the input model, in order. A composite is an op with a subgraph of other ops
+        that can replace the composite.
       calls: NPU calls of the output model.
       modules: Sizes of the byte code modules, in bytes.
       assets: Embedded assets, and companion files (the files that assets refer to), in the order of the output

@@ -17,8 +17,8 @@ class Event:
     If a vendor's driver has its own events, the vendor derives a class that overrides `wait` and `is_signaled`.
 
     Attributes:
-      run: The vendor and the function that have made the event, for error messages. The runtime sets this
-        attribute.
+      run: The call of the vendor's function that made the event. Error messages name the vendor and the function.
+        The runtime sets this attribute.
     """
 
     run: VendorCall | None = None

@@ -85,7 +85,8 @@ class CompiledModel:
     ) -> CompiledModel:
         """Loads a model from a file.
 
-        If the model is not compiled and the NPU is allowed, the model is compiled first.
+        If the model is not compiled, and `hardware_accel` or `options` allows the NPU, the method compiles the
+        model first.
 
         A large file is memory-mapped instead of read.
 
@@ -93,17 +94,17 @@ class CompiledModel:
           model_path: Path of the model file.
           hardware_accel: Hardware that may run the model; the CPU by default.
           environment: Environment, which gives the folders of compiler plugins and dispatch tables, and the cache
-            folder. A dispatch table contains a vendor's functions that load and run byte code. The cache folder is
-            for models that are compiled when they are loaded.
+            folder. A dispatch table contains a vendor's functions that load byte code and run it on the NPU. If
+            loading compiles a model, the cache folder keeps the compiled model for later loads.
           options: Options for loading and running the model, given instead of `hardware_accel`.
 
         Raises:
           ValueError: If both `hardware_accel` and `options` are given, or the environment is closed.
-          LiteRtError: FILE_IO, NOT_FOUND or INVALID_FLATBUFFER, if the file cannot be read or is damaged;
-            NOT_FOUND, if no dispatch table is found for the vendor of a compiled file; COMPILATION, if only the
-            NPU is allowed, but some ops are not in NPU calls. If `options` sets `soc_manufacturer`,
-            `custom_op_infos`, `custom_layers`, `shape_bounds` or `compiler_options`, errors of the compiler are
-            also raised; otherwise, these errors are only logged.
+          LiteRtError: FILE_IO, NOT_FOUND or INVALID_FLATBUFFER, if the file cannot be read or is damaged.
+            NOT_FOUND, if no dispatch table is found for the vendor of a compiled file. COMPILATION, if only the
+            NPU is allowed, but some ops are not in NPU calls. An error of the compiler is raised only if `options`
+            sets `soc_manufacturer`, `custom_op_infos`, `custom_layers`, `shape_bounds` or `compiler_options`;
+            otherwise, the error is only logged.
         """
         return cls._load(os.fsdecode(model_path), hardware_accel, environment, options)
 
@@ -127,7 +128,10 @@ class CompiledModel:
     def from_open_file(
         cls, file: MappedFile, environment: Environment, options: Options
     ) -> CompiledModel:
-        """Loads a model from an open file, even if the file no longer has a path. `close` also closes the file."""
+        """Loads a model from an open file, even if the file has been deleted since it was opened.
+
+        The model's method `close` also closes the file.
+        """
         return cls._load(file, None, environment, options)
 
     @classmethod
@@ -238,7 +242,7 @@ class CompiledModel:
     def get_output_buffer_requirements(
         self, output_index: int, signature_index: int = 0
     ) -> dict[str, Any]:
-        """Returns the requirements for the buffer of an output, in the form of `get_input_buffer_requirements`.
+        """Returns the requirements for an output's buffer, with the same keys as `get_input_buffer_requirements`.
 
         If the shape is known only at run time, the size is enough for the largest possible shape.
 
@@ -250,7 +254,7 @@ class CompiledModel:
         return self._requirements(signature, _item(signature.outputs, output_index, "output"))
 
     def is_fully_accelerated(self) -> bool:
-        """Returns whether NPU calls and XNNPACK together run all ops of the model."""
+        """Returns whether NPU calls and XNNPACK (a library of CPU kernels) together run all ops of the model."""
         return self._model.is_fully_delegated
 
     def create_input_buffer_by_name(self, signature_key: str, input_name: str) -> TensorBuffer:
@@ -319,10 +323,12 @@ class CompiledModel:
     ) -> None:
         """Changes the shape of the input with this name.
 
-        The other arguments and the errors are the same as in `resize_input_tensor`.
+        The other arguments are the same as in `resize_input_tensor`.
 
         Raises:
-          ValueError: If the model has no such signature or input, as in stock LiteRT.
+          ValueError: If the model has no signature with this key, or no input with this name. Stock LiteRT also
+            raises a ValueError.
+          LiteRtError: INVALID_ARGUMENT, if the input cannot have this shape.
         """
         index = self.get_signature_index(signature_key)
         if index < 0:

@@ -11,10 +11,10 @@ __all__ = ["Environment", "EnvironmentOptions"]
 
 
 class Environment:
-    """The folders of plugins, dispatch tables and the cache; several models can share an environment.
+    """The folders of compiler plugins, of dispatch tables, and of the cache for compiled models.
 
-    If the environment is used as a context manager, it is closed at the end of the `with` block. A closed
-    environment cannot load models.
+    Several models can share an environment. If the environment is used as a context manager, it is closed at the
+    end of the `with` block. A closed environment cannot load models.
     """
 
     def __init__(self, options: EnvironmentOptions) -> None:

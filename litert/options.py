@@ -70,15 +70,16 @@ class Options:
       hardware_accelerators: Kinds of hardware that may run the model.
       cpu_options, gpu_options, qualcomm_options, intel_openvino_options: Option groups for the CPU, the GPU, and
         two vendors that stock LiteRT supports; a group is created when it is first accessed.
-      dispatch_options: Mapping from option names to values, for the vendor's dispatch table.
+      dispatch_options: Mapping from option names to values, for the vendor's dispatch table (the functions with
+        which the vendor runs NPU calls).
       verify: Whether loading compares a compiled file of any size with the digest stored in the file. If a file
         has no digest of the whole file, its assets and byte code are compared with their own digests instead. By
         default, loading checks digests only for data of 16 MiB or less. With `verify`, a child process first opens
-        the file with stock LiteRT's interpreter, so that a file that crashes the interpreter is refused.
+        the file with stock LiteRT's interpreter; if the interpreter crashes, loading refuses the file.
       allow_native_assets: Whether machine code in a file's assets may run in this process. The vendor's dispatch
         table gets this value as the option `allow_native_assets`.
       custom_op_infos: Custom ops and the paths of their assets, which are used if the model is compiled at load.
-        The options from `custom_op_infos` to `check_kernels` in this list have no effect if the model is already
+        This option, and the options below it down to `check_kernels`, have no effect if the model is already
         compiled or does not use the NPU.
       soc_manufacturer: Vendor of the NPU to compile for; "" for the first vendor whose NPU can run an op of the
         model.
@@ -86,8 +87,8 @@ class Options:
       compiler_options: Options for vendors' compiler plugins; each name is the name of an `apply_plugin` flag.
       custom_layers: Files that describe custom layers, and folders of such files. A layer is used if the model
         contains the layer's op. Assets in `custom_op_infos` take precedence over these layers.
-      asset_root: Folder that must contain all files to which assets refer; "" means that each asset's own folder
-        must contain them.
+      asset_root: Folder that must contain all files to which assets refer; with "", an asset may refer only to
+        files in or below its own folder.
       shape_bounds: Mapping from tensor names to the largest shapes of tensors with dynamic shapes. Each input with
         a dynamic shape needs an entry. Any other tensor needs an entry only if the compiler cannot derive the
         tensor's largest shape.
@@ -107,10 +108,10 @@ class Options:
       device_memory_bytes: Memory limit of the driver's process, in bytes. The limit applies separately to the
         model's tensors and to the other data of the process. 0 means half of the machine's memory; other limits
         must be at least 32 MiB.
-      sandbox: Whether the driver's process runs in a sandbox, where the process can read only the driver's files.
-        With `require`, loading fails if the system has no sandbox. With `try`, the process runs in a sandbox if
-        the system has one. With `off`, the process runs without a sandbox. "" means the value of the environment
-        variable LITERT_NPU_SANDBOX, or `try` if the variable is not set.
+      sandbox: Mode of the driver's sandbox: `require`, `try` or `off`. In the sandbox, the driver's process can
+        read only the driver's files. With `require`, loading fails if the system has no sandbox. With `try`, the
+        process runs in a sandbox if the system has one. With `off`, the process runs without a sandbox. "" means
+        the value of the environment variable LITERT_NPU_SANDBOX, or `try` if the variable is not set.
     """
 
     hardware_accelerators: HardwareAccelerator = HardwareAccelerator.CPU
@@ -204,10 +205,11 @@ class Options:
         return {group: _group_flags(group, options) for group, options in groups.items()}
 
     def for_compiler(self) -> CompilerOptions:
-        """Returns the options for compiling the model at load; they include the options of all vendors.
+        """Returns the options for compiling the model at load, including `compiler_options` for all vendors.
 
         Raises:
-          LiteRtError: INVALID_TOOL_CONFIG, if no compiler accepts the options.
+          LiteRtError: INVALID_TOOL_CONFIG, if the options are invalid for every vendor; for example, if an op has
+            two assets.
         """
         # Here: most models are compiled already.
         from litert.core.compiler_options import CompilerOptions

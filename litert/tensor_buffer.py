@@ -51,16 +51,17 @@ class TensorBuffer:
     def create_from_host_memory(cls, data_array: np.ndarray[Any, Any]) -> TensorBuffer:
         """Creates a buffer that shares the memory of an array.
 
-        A run uses the array's memory without a copy if the memory is aligned for the kernels, and does not end at
-        the end of a memory page, because CPU kernels may read slightly past the end. The CPU needs an alignment of
-        16 bytes; NPUs commonly need 64 bytes. In all other cases, each run copies the array's data.
+        A run uses the array's memory without a copy if two conditions are met. The memory must be aligned for the
+        kernels: the CPU needs an alignment of 16 bytes, and NPUs commonly need 64 bytes. The array must not end at
+        the end of a memory page, because CPU kernels may read slightly past the end of the array. In all other
+        cases, each run copies the array's data.
 
         Args:
           data_array: The array to share, which must be C-contiguous. The buffer keeps the array alive.
 
         Raises:
-          ValueError: If `data_array` is not an array, is not C-contiguous, or has a type that is not a tensor
-            type.
+          ValueError: If `data_array` is not an array or is not C-contiguous, or if tensors cannot have the array's
+            element type.
         """
         import numpy as np
 
@@ -88,7 +89,8 @@ class TensorBuffer:
         """Copies the bytes of an array to the start of the buffer. The rest of the buffer is not changed.
 
         Raises:
-          ValueError: If `data_array` is not an array, or has a type that `read` does not accept.
+          ValueError: If `data_array` is not an array, or has a type that `read` does not accept; or if the buffer
+            shares a read-only array.
           LiteRtError: INVALID_ARGUMENT, if the buffer is destroyed, or if the array is larger than the tensor.
         """
         import numpy as np
@@ -112,9 +114,9 @@ class TensorBuffer:
           output_dtype: Type of the new array. The bytes are reinterpreted as this type, not converted.
 
         Raises:
-          ValueError: If the type is not accepted. The buffer's own type is always accepted; like stock LiteRT, the
-            function also accepts bool, int8, uint8, int32, float16, float32, bfloat16 and two float8 types for
-            every buffer.
+          ValueError: If the type is not accepted. The function accepts the buffer's own type. For every buffer, it
+            also accepts the types that stock LiteRT accepts: bool, int8, uint8, int32, float16, float32, bfloat16
+            and two float8 types.
           LiteRtError: INVALID_ARGUMENT, if the buffer is destroyed, or if the array would be larger than the
             tensor; or the error of the asynchronous run that writes the buffer.
         """
@@ -167,7 +169,8 @@ class TensorBuffer:
     def get_tensor_details(self) -> dict[str, Any]:
         """Returns the buffer's `dtype` and `shape`.
 
-        A buffer that shares the caller's array has one dimension, as in stock LiteRT.
+        If the buffer shares an array of the caller, `shape` contains only the number of elements, as in stock
+        LiteRT.
         """
         tensor_type = self._open("get_tensor_details", must_wait=False).tensor_type
         shape = [tensor_type.num_elements] if self._is_flat else list(tensor_type.shape)

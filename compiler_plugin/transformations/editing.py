@@ -21,18 +21,20 @@ def edit_model(
     """Opens the subgraphs of a model as graphs.
 
     At the end of the `with` block, unused ops are removed from each edited graph, shapes are inferred, and the
-    graph is checked.
+    graph is checked. Example:
 
-        with read_model("model.tflite") as model:
-            with edit_model(model) as (graph,):
-                for node in graph.get_op_nodes(op="LEAKY_RELU"):
-                    node.alpha = 0.1
-            write_model(model, "changed.tflite")
+    ```py
+    with read_model("model.tflite") as model:
+        with edit_model(model) as (graph,):
+            for node in graph.get_op_nodes(op="LEAKY_RELU"):
+                node.alpha = 0.1
+        write_model(model, "changed.tflite")
+    ```
 
     Args:
       model: Model to edit. After an error, the model must not be used.
       extensions: Folders with the user's ops and transformations, as for the flag `--extensions`. The graphs use
-        the ops and extractors in these folders, but no transformations run.
+        the ops and extractors in these folders; an extractor reads an op's options. No transformations run.
       stage: Phase whose rules apply to the graphs inside the block; in `Phase.FRONT`, for example, shapes are not
         inferred.
 

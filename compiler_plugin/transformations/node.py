@@ -106,8 +106,8 @@ class Node(NodeAttributes):
 
     Attributes:
       graph: Graph that contains the node.
-      creation: Position of the node in the order in which the graph created ops, starting at 1; 0 if the graph did
-        not create the node as an op.
+      creation: For an op that the graph has created, its position in the order of creation, counted from 1; 0 for
+        any other node.
       result_index, result_name, result_signatures: For a result, its position among the outputs, its name in the
         model, and its positions in signatures.
       first_tensor: For a result, the tensor that was the result in the file.
@@ -215,8 +215,8 @@ class Node(NodeAttributes):
     def in_port(self, index: int = 0) -> InPort:
         """Returns an input port.
 
-        If the op's class sets `in_ports_count`, the node can have more input ports than the op has inputs;
-        connecting such a port adds the input.
+        If the op's class sets `in_ports_count`, the node has at least this number of input ports. If you
+        connect a port for which the op has no input yet, the op gets this input.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the node has no input port with this number.
@@ -282,8 +282,8 @@ class Node(NodeAttributes):
         """Adds an output port with a new tensor after the other output ports.
 
         Args:
-          element_type: Element type of the tensor; NONE means that the type is inferred. If `element_type` is a
-            plain number, the new port gets this number, which must be the next free number.
+          element_type: Element type of the tensor; NONE means that the type is inferred. Instead of a type, you
+            can give the number of the new port, which must be the next free number.
           name: Name of the tensor; by default derived from the node's name.
           quantization: Quantization of the tensor.
           skip_if_exist: Whether to return the port with this number if the port already exists. If False, an

@@ -22,7 +22,7 @@ INTRODUCTION = """\
 # Python API
 
 This page lists the classes and functions that programs, transformations and vendors import, with their arguments,
-results and errors. `make golden` writes the page from the docstrings in the source.
+results and errors. The command `make golden` generates this page from the docstrings in the source code.
 """
 TEXTS = {
     "Running models": "A program loads a model, compiled for an NPU or not, and runs the model on arrays or "

@@ -31,7 +31,7 @@ class CustomOpInfo:
     """A custom op and the path of its asset, as given by the flag `--npu_custom_op_info=op,path`.
 
     Attributes:
-      op_name: Custom code of the ops that the asset implements.
+      op_name: Name of the custom op (its custom code in the model) that the asset implements.
       asset_path: Path of the asset.
     """
 
@@ -188,8 +188,8 @@ class CompilerOptions:
 
     Attributes:
       custom_op_infos: Assets of custom ops, in the order of the flags `--npu_custom_op_info`; each op occurs once.
-      max_partitions: Largest number of partitions to compile; if there are more, the smallest partitions stay
-        on the CPU. 0 means no limit.
+      max_partitions: Largest number of partitions to compile. A partition is a group of ops that becomes one NPU
+        call. If there are more partitions, the smallest ones stay on the CPU. 0 means no limit.
       check_kernels: Whether the plugin builds each kernel once at compile time, to find errors
         early.
       allow_native_assets: Whether machine code from the user's assets may run in this process.
@@ -201,11 +201,12 @@ class CompilerOptions:
         files in or below its own directory.
       shape_bounds: Mapping from tensor names to the largest shapes of tensors whose shapes are known only at run
         time. Give a shape only for an input, or for a tensor whose largest shape the compiler cannot compute.
-      dump: Selects the files that the plugin writes for people to read.
+      dump: Selects the dumps that the plugin writes for people to read: IR text, and source code of kernels.
       partition_strategy: Strategy for grouping ops into partitions: `default` is the plugin's own strategy;
         `weakly_connected` makes the largest possible groups of connected ops.
-      taps: Whether the byte code keeps the names of tensors inside NPU calls, for `invoke_tapped` of the dispatch
-        table. Byte code with tensor names may be larger and slower, but computes the same results.
+      taps: Whether the byte code keeps the names of tensors inside NPU calls. With these names, `invoke_tapped` of
+        the vendor's dispatch table can return the values of these tensors. Byte code with tensor names may be
+        larger and slower, but computes the same results.
       replace_ir: Mapping from function names to files with the vendor's IR that the user has edited. The plugin
         compiles each of these functions from the given file.
     """
@@ -357,11 +358,11 @@ class CompilerOptions:
             seen[info.op_name] = info
 
     def get_num_custom_op_info(self) -> int:
-        """Returns the number of custom op infos (`LiteRtGetCompilerOptionsNumCustomOpInfo`)."""
+        """Returns the number of custom op infos, like `LiteRtGetCompilerOptionsNumCustomOpInfo` in C."""
         return len(self.custom_op_infos)
 
     def get_custom_op_info(self, index: int) -> tuple[str, str]:
-        """Returns an op's name and asset path (`LiteRtGetCompilerOptionsCustomOpInfo`).
+        """Returns an op's name and the path of its asset, like `LiteRtGetCompilerOptionsCustomOpInfo` in C.
 
         Raises:
           LiteRtError: INDEX_OOB, if there is no custom op info with this index.

@@ -12,8 +12,10 @@ class EnvironmentOptions:
     Attributes:
       runtime_path: Directory of the runtime library; this project ignores the option, which programs for stock
         LiteRT may set.
-      compiler_plugin_path: Directory that is searched for compiler plugins, in addition to Python entry points.
-      dispatch_library_path: Directory that is searched for dispatch tables, in addition to Python entry points.
+      compiler_plugin_path: Directory that is searched for compiler plugins, in addition to installed Python
+        packages.
+      dispatch_library_path: Directory that is searched for dispatch tables, in addition to installed Python
+        packages.
       compiler_cache_dir: Cache directory for models that are compiled when they are loaded; "" disables the cache.
         LiteRT's environment in C++ also has this option; the Python package `ai_edge_litert` does not.
       compiler_cache_max_total_size: Largest size of the cache directory, in bytes; if the directory is larger, the

@@ -177,8 +177,8 @@ class SubgraphBuilder:
             returned.
           version: Version of the operator.
           options: Options of the op. An option has the name of its field in the operator's table in the schema.
-            The value of an enum can be a name (`padding="SAME"`). The index of a subgraph can be the subgraph's
-            builder.
+            For an enum, you can pass the name of the value (`padding="SAME"`). For the index of a subgraph, you
+            can pass the subgraph's builder.
 
         Returns:
           The output tensor of an op with one output; otherwise a tuple of all output tensors.
@@ -307,9 +307,10 @@ class SubgraphBuilder:
 
 
 class ModelBuilder(SubgraphBuilder):
-    """Builds a model, and its main subgraph with the methods of `SubgraphBuilder`: `input`, `op`, `output`, ...
+    """Builds a model.
 
-    The method `subgraph` adds further subgraphs, which ops such as IF and WHILE call. Example of a model with one
+    The methods of `SubgraphBuilder` (`input`, `op`, `output` and so on) build the model's main subgraph. The
+    method `subgraph` adds further subgraphs, which ops such as IF and WHILE call. Example of a model with one
     custom op:
 
     ```python

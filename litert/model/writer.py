@@ -72,12 +72,12 @@ def write_model(
       digest_weights: Whether a file of more than 64 MiB gets a digest, too. A file gets a digest only if the
         model's `has_digest` is true.
       permissions: Mode bits that the file may have, such as 0o600. The default is 0o666. In a command, the default
-        is 0o666 without the bits that any of the input files lacks, but with the owner's bits.
+        consists of the bits that all input files have, and of the owner's bits (0o600).
 
     Raises:
       LiteRtError: FILE_IO, if writing fails; INVALID_GRAPH_INVARIANT, if the graph is inconsistent;
-        INVALID_FLATBUFFER, if the file from which the model was read has a damaged table (tables are read only
-        when they are needed).
+        INVALID_FLATBUFFER, if the model was read from a file with a damaged table. `read_model` does not read all
+        tables, and may therefore not find the damage.
     """
     with collector_held():
         file = _lay_out_file(model, appended)

@@ -23,7 +23,7 @@ class CallMetrics:
     """Measurements of one NPU call during a collection.
 
     Attributes:
-      name: Name of the byte code's function that the call runs.
+      name: Name of the function that the call runs; the function is in the byte code.
       times_s: Time of each run of the call, in seconds, as measured by the host. If the call is part of a loop, it
         may run more often than the model.
       vendor: The vendor's own measurements; empty if the vendor has none.
@@ -114,14 +114,15 @@ class OpMetrics:
       kind: CALL for an NPU call, CPU_OP for other ops. For a part of an NPU call: TASK (a task of the device),
         TRANSFER (a copy to or from the device), WAIT (waiting for the device or a lock), HOST (the host's
         own work) or INVOKE (the rest of the vendor's function).
-      name: Name of what was measured: the function that an NPU call runs, a part of the call, the ops, or the
-        delegate.
+      name: Name of the measured item: the function of an NPU call, a part of an NPU call, the ops, or the delegate.
+        A delegate, such as XNNPACK, runs several ops together.
       ops: Ops that the entry describes; several ops, if a delegate runs them together. For a part of an NPU call,
         the list is empty.
       parent: Index in `RunMetrics.ops` of the entry that contains this entry: a control flow op, the ops of a
         delegate, or an NPU call. -1 if no entry contains it.
       count: Number of times that the op ran, in all runs of the model.
-      times: Time per run of the model; if the op ran several times in a run of the model, these times are added.
+      times: Statistics of the time per run of the model. If the op ran several times in one run of the model, the
+        time of this run is the sum of these times.
       operators: XNNPACK's names for the operators that ran.
     """
 
@@ -141,8 +142,8 @@ class RunMetrics:
     Attributes:
       run_times_s: Time of each successful run that the caller waited for, in seconds.
       calls: Measurements of each NPU call, in the order of the calls in the file.
-      ops: The ops that ran, if the level of detail is 2 or more; each entry comes after the entry that contains
-        it.
+      ops: Measurements of the ops that ran, if the level of detail is 2 or more. Each entry comes after its parent
+        (see `OpMetrics.parent`).
       problems: Sentences that say which measurements are missing, and why.
     """
 
