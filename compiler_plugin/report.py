@@ -91,8 +91,8 @@ class CallReport:
     Attributes:
       name: Name of the call's partition, which is the group of ops that the call runs.
       subgraph: Index of the subgraph that contains the NPU call.
-      function_name: Name of the call's function in the byte code; "" if the command does not compile.
-      module: Index of the byte code module that contains the function; -1 if the command does not compile.
+      function_name: Name of the call's function in the byte code; "" if the command does not write byte code.
+      module: Index of the byte code module that contains the function; -1 if the command does not write byte code.
       num_ops, num_inputs, num_outputs: Number of ops, inputs and outputs of the partition.
     """
 

@@ -215,11 +215,11 @@ class CompiledModel:
         """Returns a mapping from output names to their tensors' `name`, `index`, `dtype` and current `shape`.
 
         A dimension whose size is known only at run time is -1 before the first run, and again after a resize.
-        After a run, the size is that of the last run.
+        After a run, `shape` contains the dimension's size in the last run.
 
         Raises:
-          LiteRtError: NOT_FOUND, if no signature has this key; or the error of shape inference, if the
-            inference fails after an input was resized.
+          LiteRtError: NOT_FOUND, if no signature has this key; or the error of shape inference, if an input was
+            resized to a shape for which shape inference fails.
         """
         signature = self._named(signature_key)
         return self._details(signature, signature.outputs)
@@ -229,12 +229,12 @@ class CompiledModel:
     ) -> dict[str, Any]:
         """Returns the requirements for the buffer of an input.
 
-        `buffer_size` is the size in bytes. `supported_types` contains the numbers of the memory types that the
-        buffer may have; 1 is host memory.
+        `buffer_size` is the size in bytes. `supported_types` contains the types of memory that the buffer
+        may have, as numbers; 1 is host memory.
 
         Raises:
           LiteRtError: INDEX_OOB, if the model has no such signature or input; or the error of shape inference, if
-            the inference fails after an input was resized.
+            an input was resized to a shape for which shape inference fails.
         """
         signature = self._at(signature_index)
         return self._requirements(signature, _item(signature.inputs, input_index, "input"))
@@ -278,8 +278,8 @@ class CompiledModel:
         """Creates a buffer for each input of a signature, with the input's current shape.
 
         Raises:
-          LiteRtError: INDEX_OOB, if the model has no such signature; or the error of shape inference, if the
-            inference fails after an input was resized.
+          LiteRtError: INDEX_OOB, if the model has no such signature; or the error of shape inference, if an input
+            was resized to a shape for which shape inference fails.
         """
         signature = self._at(signature_index)
         return self._allocate(signature, signature.inputs)

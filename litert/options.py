@@ -165,7 +165,7 @@ class Options:
         return {**found, **self.dispatch_options}
 
     def device_limits(self) -> Limits:
-        """Returns the time and memory limits for a device in its own process.
+        """Returns the time and memory limits for a device whose driver runs in its own process.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if a limit is out of range, or if the sandbox mode is unknown.

@@ -334,7 +334,8 @@ class Node(NodeAttributes):
     def in_node(self, index: int = 0) -> Node | DataNode:
         """Returns the node that an input port reads.
 
-        After the front phase, returns a data node, which stands for the tensor that the port reads.
+        After the front phase of the transformations, the method returns a data node instead, which stands for the
+        tensor that the port reads.
         """
         source = self.in_port(index).get_source()
         if source is None:

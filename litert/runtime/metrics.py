@@ -114,7 +114,7 @@ class OpMetrics:
       kind: CALL for an NPU call, CPU_OP for other ops. For a part of an NPU call: TASK (a task of the device),
         TRANSFER (a copy to or from the device), WAIT (waiting for the device or a lock), HOST (the host's
         own work) or INVOKE (the rest of the vendor's function).
-      name: Name of the measured item: the function of an NPU call, a part of an NPU call, the ops, or the delegate.
+      name: Name of the measured item: the function of an NPU call, a part of the call, the ops, or the delegate.
         A delegate, such as XNNPACK, runs several ops together.
       ops: Ops that the entry describes; several ops, if a delegate runs them together. For a part of an NPU call,
         the list is empty.
