@@ -177,9 +177,9 @@ class TensorBuffer:
         return {"dtype": type_name(tensor_type.element_type), "shape": shape}
 
     def destroy(self) -> None:
-        """Releases the memory.
+        """Releases the buffer's reference to the memory.
 
-        The model that last used the memory keeps the memory alive until the model runs with another buffer.
+        A model whose last run used the memory keeps the memory alive until the model runs with another buffer.
         """
         with suppress(LiteRtError):  # the result of the run is lost anyway
             self._wait()

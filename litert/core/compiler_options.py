@@ -205,8 +205,8 @@ class CompilerOptions:
       partition_strategy: Strategy for grouping ops into partitions: `default` is the plugin's own strategy;
         `weakly_connected` makes the largest possible groups of connected ops.
       taps: Whether the byte code keeps the names of tensors inside NPU calls. With these names, `invoke_tapped` of
-        the vendor's dispatch table can return the values of these tensors. Byte code with tensor names may be
-        larger and slower, but computes the same results.
+        the vendor's dispatch table can pass these tensors to the host. Byte code with tensor names may be larger
+        and slower, but computes the same results.
       replace_ir: Mapping from function names to files with the vendor's IR that the user has edited. The plugin
         compiles each of these functions from the given file.
     """

@@ -39,7 +39,7 @@ _NEAR = 64  # number of bytes that usually contain a whole Buffer table with the
 
 
 def read_model(source: str | os.PathLike[str] | bytes | memoryview | MappedFile) -> Model:
-    """Reads a model; its constants are views of the file.
+    """Reads a model. The model's constants are views of the file, not copies.
 
     Args:
       source: A file (path or `MappedFile`), which the model owns until `Model.close`; or the bytes of a file,
