@@ -133,10 +133,11 @@ class CompilerPlugin(Protocol):
         partition consists of ops with the same partition index that are connected by tensors. Partitions are as
         large as possible, but dependencies between partitions never form a cycle. With `"consecutive"`, a
         partition consists of consecutive ops with the same partition index, even if no tensors connect them. Stock
-        LiteRT groups ops like this; this host does the same for plugins in shared libraries. The user's
+        LiteRT uses the grouping `"consecutive"`, and this host uses it for plugins in shared libraries. The user's
         `--partition_strategy=weakly_connected` overrides the plugin's grouping.
-      takes_ir: Optional; whether the plugin can compile functions from IR files that the user has edited
-        (`--replace_ir`). If False, the flag `--replace_ir` is an error.
+      takes_ir: Optional; whether the plugin can compile a function from a file that the user has edited. The file
+        contains the function in the vendor's intermediate representation (IR). If False, the flag `--replace_ir`
+        is an error.
     """
 
     data_layout: DataLayout = "NHWC"
@@ -167,8 +168,9 @@ class CompilerPlugin(Protocol):
 
         The host groups these ops into partitions. The host leaves out the ops that an NPU call cannot contain:
         control flow ops, and ops with variable, resource or string tensors. The host calls `partition` for each
-        subgraph. If the plugin does not push a composite, the host replaces the composite by its decomposition,
-        and calls `partition` again. The plugin must not change the subgraph.
+        subgraph. A composite is an op with a decomposition, which is a subgraph of simpler ops. If the plugin does
+        not push a composite, the host replaces the composite by its decomposition, and calls `partition` again.
+        The plugin must not change the subgraph.
         """
         ...
 
@@ -187,18 +189,22 @@ class CompilerPlugin(Protocol):
         ...
 
     def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
-        """Returns the companion files that an asset refers to; the host embeds them together with the asset."""
+        """Returns the companion files of an asset: the files that the asset refers to.
+
+        An asset is a file with the kernel of a custom op. The host embeds companion files together with the asset.
+        """
         ...
 
     def custom_layers(
         self, paths: Sequence[str], op_names: Collection[str]
     ) -> Sequence[CustomOpInfo]:
-        """Finds assets for a model's ops in layer libraries (`--custom_layers`). Optional.
+        """Finds assets (files with kernels) for a model's ops in layer libraries. Optional.
 
-        The host calls `custom_layers` before `partition`. The first call gets the paths from `--custom_layers`.
-        The second call gets the paths from the environment variable LITERT_NPU_CUSTOM_LAYERS, and the ops for
-        which the first call has returned no asset. The host embeds the returned assets like assets from flags. The
-        plugin must also use the returned assets itself, as if they were in `custom_op_infos`.
+        A layer library is a file or folder in the vendor's format. The host calls `custom_layers` before
+        `partition`. The first call gets the paths from `--custom_layers`. The second call gets the paths from the
+        environment variable LITERT_NPU_CUSTOM_LAYERS, and the ops for which the first call has returned no asset.
+        The host embeds the returned assets like assets from flags. The plugin must also use the returned assets
+        itself, as if they were in `custom_op_infos`.
 
         Args:
           paths: The files and folders from `--custom_layers`; the vendor defines their format. Plugins should
@@ -233,7 +239,9 @@ def has_optional(plugin: CompilerPlugin, name: str) -> bool:
 
 
 class CompilerPluginFactory(ABC):
-    """Describes a vendor, and creates the vendor's plugin. The vendor's module contains one factory as `PLUGIN`.
+    """Describes a vendor, and creates the vendor's plugin.
+
+    The vendor's module contains one factory, in the variable `PLUGIN`.
 
     Attributes:
       api_version: Version of this interface that the plugin was written for; currently (0, 1, 0).

@@ -59,7 +59,7 @@ InvocationContext = TypeVar("InvocationContext")
 
 
 class Capability(IntFlag):
-    """LiteRT's `LiteRtDispatchCapabilities`."""
+    """The parts of the dispatch interface that a vendor supports (LiteRT's `LiteRtDispatchCapabilities`)."""
 
     NONE = 0
     BASIC = 1
@@ -88,26 +88,30 @@ computes in that type. The bytes are in row-major order, and are valid only unti
 
 
 class Dispatch(Generic[DeviceContext, InvocationContext]):
-    """Base class of a vendor's dispatch table; each process has one instance of the vendor's class.
+    """Base class of a vendor's dispatch table: the functions by which the host runs byte code on a device.
+
+    Each process has one instance of the vendor's class.
 
     Attributes:
       api_version: Version of the dispatch interface that the table implements; currently (0, 1, 0).
-      vendor_id, build_id: Name of the vendor, and name of the driver's build, for messages; the host does not
-        search for tables by these names.
+      vendor_id, build_id: Name of the vendor, and name of the driver's build. The names appear in messages; the
+        host does not use them to find a vendor's table.
       capabilities: BASIC, plus ASYNC if `async_interface` is set, plus GRAPH if `graph_interface` is set.
-      can_reshape: Whether the host may change the input and output shapes of an existing invocation context, even
-        if buffers are attached. To do so, the host calls `get_input_requirements` and `get_output_requirements`
-        again. If False, the host creates a new invocation context when the shapes change.
+      can_reshape: Whether the host may change the input and output shapes of an existing invocation context (the
+        object for one NPU call). Buffers may be attached to the context at this time. To change shapes, the host
+        calls `get_input_requirements` and `get_output_requirements` again. If False, the host creates a new
+        invocation context when the shapes change.
       async_interface, graph_interface: Optional functions for asynchronous runs and for graphs; None if the vendor
         does not support them.
       buffer_handlers: Functions that allocate device memory, for vendors whose buffer requirements exclude host
         memory; None if the vendor uses host memory only.
-      host_side: Name of a function, as `package.module:function`. If the table runs in a separate process, it can
-        send requests to the host's process with `litert.host.serving.ask_host`; the function handles these
-        requests there. The function gets the vendor's options, the name of the request, and the request's data as
-        a JSON value. The function must not trust the name or the data. "" means that the table sends no requests.
+      host_side: Name of a function that handles requests in the host's process, as `package.module:function`. If
+        the table runs in a separate process, the table can send such requests with `litert.host.serving.ask_host`.
+        The function gets the vendor's options, the name of the request, and the request's data as a JSON value.
+        The function must not trust the name or the data. "" means that the table sends no requests.
       shared_memory: Shared memory in which the host must allocate tensors; None if tensors may be in any host
-        memory. Vendors must not set `shared_memory`; only the host's own tables set it.
+        memory. Vendors must not set `shared_memory`: it is for the host's own table, which passes calls to a
+        device in a separate process.
     """
 
     api_version: ClassVar[ApiVersion] = DISPATCH_API_VERSION
@@ -148,9 +152,10 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         """
 
     def check_device(self, soc_model: str) -> str:
-        """Checks for `litert-npu check` whether this machine has the device, without loading a driver.
+        """Checks whether this machine has the device, without loading a driver.
 
-        The host may call this function first, even before `initialize`.
+        The command `litert-npu check` calls this function; this call may come before all other calls, even before
+        `initialize`.
 
         Returns:
           A short description of the device that was found; "" if the vendor cannot describe the device.
@@ -161,10 +166,10 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         return ""
 
     def check_byte_code(self, byte_code: memoryview, function_names: Sequence[str]) -> None:
-        """Checks for `litert-npu check` whether the device can read a byte code module, without loading a driver.
+        """Checks whether the device can read a byte code module, without loading a driver.
 
-        The host may call this function first, even before `initialize`. The default implementation accepts every
-        module.
+        The command `litert-npu check` calls this function; this call may come before all other calls, even before
+        `initialize`. The default implementation accepts every module.
 
         Args:
           byte_code: Bytes of one byte code module of the model, mapped from the file.
@@ -198,10 +203,11 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     def register_asset(
         self, device_context: DeviceContext, asset_name: str, asset_buffer: MemBuffer
     ) -> None:
-        """Gives the vendor one asset of the model, or one companion file with the name `<op>/<relative path>`.
+        """Gives the vendor one asset of the model, or one companion file, to which an asset refers.
 
-        The asset is mapped into memory and stays valid until the device context is destroyed. The vendor should
-        store the buffer, not a copy of its bytes (section 3 of LiteRT's custom op assets guide).
+        The name of a companion file is `<op>/<relative path>`, with the path relative to the asset's folder. The
+        asset is mapped into memory and stays valid until the device context is destroyed. The vendor should store
+        the buffer, not a copy of its bytes (section 3 of LiteRT's custom op assets guide).
         """
 
     def get_input_requirements(
@@ -315,10 +321,10 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     def invoke_tapped(self, invocation_context: InvocationContext, receive: Receive) -> None:
         """Runs the function like `invoke`, and also passes its intermediate tensors to `receive`. Optional.
 
-        Debuggers compare these tensors with the results of a CPU. Byte code contains the names of tensors if it is
-        compiled with `CompilerOptions.taps`. The vendor calls `receive` once for each tensor in a run, after an op
-        has written the tensor and before the tensor's memory is reused. Tensors that the vendor's compiler has
-        fused away are omitted. If `receive` raises an exception, the run ends.
+        Debuggers compare these tensors with the results of a CPU. The byte code contains the names of tensors if
+        it was compiled with `CompilerOptions.taps`. The vendor calls `receive` once for each tensor in a run,
+        after an op has written the tensor and before the tensor's memory is reused. Tensors that the vendor's
+        compiler has fused away are omitted. If `receive` raises an exception, the run ends.
 
         Raises:
           LiteRtError: UNSUPPORTED, if the vendor cannot pass intermediate tensors; any error of `invoke`.
@@ -332,10 +338,11 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     def watch_tasks(
         self, invocation_context: InvocationContext, running: memoryview[int]
     ) -> Sequence[str]:
-        """Makes each run write the number of its current task to `running`; the first task has number 1. Optional.
+        """Makes each run write the number of its current task to `running`. Optional.
 
-        If a device runs in a separate process, the host calls this function. If the process crashes or hangs, the
-        host's error message contains the description of the current task.
+        A task is a step of a run, such as a kernel; the first task has number 1. If a device runs in a separate
+        process, the host calls this function. If the process crashes or hangs, the host's error message contains
+        the description of the current task.
 
         Args:
           invocation_context: Context of the NPU call.
@@ -401,7 +408,9 @@ def not_filled(dispatch: Dispatch[Any, Any], function: str) -> LiteRtError:
 
 @dataclass(slots=True)
 class HostInvocationContext:
-    """Invocation context that the default `invocation_context_create`, `attach_` and `detach_` functions use.
+    """The kind of invocation context that the default functions of a dispatch table create and use.
+
+    These functions are `invocation_context_create`, and the functions with the prefixes `attach_` and `detach_`.
 
     If a vendor needs more fields, it can derive a class from `HostInvocationContext`.
 

@@ -14,7 +14,8 @@ class MemBuffer:
     Attributes:
       fd: File descriptor of the open file that contains the bytes; -1 if no file contains them.
       base_address: Address in this process at which the mapped file or the memory starts.
-      offset: Offset of the bytes from `base_address`, in bytes. The offset from the start of the file is the same.
+      offset: Offset of the bytes from `base_address`, in bytes. If a file contains the bytes, they have the same
+        offset from the start of the file.
       size: Number of bytes in the buffer.
       view: Memoryview of the bytes, without a copy. The bytes are valid until the device context is destroyed.
     """

@@ -51,7 +51,7 @@ class AsyncInterface(ABC, Generic[InvocationContext]):
 
 
 class NodeType(IntEnum):
-    """LiteRT's `LiteRtDispatchNodeType`."""
+    """The hardware that runs a node of a graph (LiteRT's `LiteRtDispatchNodeType`)."""
 
     UNKNOWN = 0
     DSP = 1
@@ -60,7 +60,7 @@ class NodeType(IntEnum):
 
 
 class GraphInterface(ABC, Generic[DeviceContext, Graph]):
-    """Functions for graphs, which run several executables as one NPU call.
+    """Functions for graphs; a graph runs several executables (loaded byte code modules) as one NPU call.
 
     The caller chooses the ids of nodes and edges; the vendor chooses the ids of executables.
     """

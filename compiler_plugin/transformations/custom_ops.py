@@ -47,10 +47,11 @@ from litert.model.raw_options import RawField, read_raw_fields, write_raw_fields
 
 
 class Extractor(ABC):
-    """Reads the attributes of ops from their options, for all ops with the name `op`.
+    """Reads the options of each op that has the name `op`, and sets the op's attributes.
 
     Attributes:
-      op: Custom code; or the name of a builtin operator, whose nodes then get additional attributes.
+      op: Name of a custom op (its custom code); or name of a builtin operator, whose nodes then get additional
+        attributes.
       enabled: Whether the extractor is used; an op can have only one enabled extractor.
     """
 
@@ -65,8 +66,8 @@ class Extractor(ABC):
           node: Node of the op, unchanged since the file was read; the shapes of its outputs are not known yet.
 
         Returns:
-          Whether all attributes are set. If the function returns False, the enabled class of the op sets the
-          attributes; if there is no such class, the attributes are the entries of the FlexBuffer.
+          Whether all attributes are set. If the function returns False, the op's class sets the attributes. If the
+          op has no enabled class, the attributes are the entries of the FlexBuffer that contains the options.
         """
 
 
@@ -89,7 +90,7 @@ def flexbuffer_options(node: Node) -> Mapping[str, Any]:
 
 
 def raw_options(node: Node, fields: Sequence[RawField]) -> Mapping[str, Any]:
-    """Reads the options of a custom op whose options are a C struct with these fields.
+    """Reads the options of a custom op as a C struct with the given fields, and returns the values by field name.
 
     Use `raw_fields` to make the fields.
 
@@ -158,7 +159,10 @@ class OpLibrary:
                     self._extract(name, node)
 
     def remember(self, node: Node) -> None:
-        """Stores the attributes of a node, so that copies of its op in a vendor's partition can use them."""
+        """Stores the attributes of a node.
+
+        If a copy of the node's op is later part of a vendor's partition, the copy gets these attributes.
+        """
         definition, op = node.op_definition, node.model_op
         if isinstance(definition, Op) and op is not None and op.custom_options is not None:
             self._written[op.custom_options] = definition, node.custom_attributes()

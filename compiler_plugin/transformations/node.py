@@ -343,13 +343,14 @@ class Node(NodeAttributes):
         return source.node if self._is_front() else DataNode(source)
 
     def in_nodes(self) -> dict[int, Node | DataNode]:
-        """Returns a dictionary with `in_node(i)` for each connected input port."""
+        """Returns a dictionary that maps the number `i` of each connected input port to `in_node(i)`."""
         return {i: self.in_node(i) for i, tensor in enumerate(self.input_tensors) if tensor}
 
     def out_node(self, index: int = 0) -> Node | DataNode:
-        """Returns the only reader of an output port.
+        """Returns the node that reads an output port, or the port's data node.
 
-        After the front phase, returns a data node, which stands for the tensor of the port.
+        In the front phase, returns the node; the port must have exactly one reader. In later phases, returns the
+        data node, which stands for the tensor of the port.
         """
         port = self.out_port(index)
         if not self._is_front():
@@ -360,7 +361,7 @@ class Node(NodeAttributes):
         return destinations[0].node
 
     def out_nodes(self) -> dict[int, Node | DataNode]:
-        """Returns a dictionary with `out_node(i)` for each output port.
+        """Returns a dictionary that maps the number `i` of each output port to `out_node(i)`.
 
         In the front phase, the dictionary contains only output ports with readers.
         """
@@ -461,7 +462,10 @@ class PortData:
         return self._port.node.graph.find_shape(self._port)
 
     def set_shape(self, shape: Sequence[int]) -> None:
-        """Sets the shape of an output within its op's `infer`, or the shape of a model input in a transformation.
+        """Sets the shape of the tensor.
+
+        An op's function `infer` can set the shapes of the op's outputs. A transformation can set the shapes of the
+        model's inputs.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the argument is not a shape, or the port belongs to a constant.
@@ -476,7 +480,10 @@ class PortData:
         return self._port.node.graph.find_value(self._port)
 
     def set_value(self, value: Any) -> None:
-        """Sets a constant's data or, within an op's `infer`, an output's value; the shape follows from the value.
+        """Sets the value of the tensor, and sets the tensor's shape to the shape of the value.
+
+        A transformation can set the values of constants. An op's function `infer` can set the values of the op's
+        outputs.
 
         Args:
           value: Array or number, which the port's element type must be able to represent.
@@ -562,7 +569,11 @@ class OutPort(_Port):
         return self.node.graph.find_type(self)
 
     def set_data_type(self, element_type: TypeLike) -> None:
-        """Sets the tensor's element type (an ElementType, NumPy type or name); for use in `type_infer`."""
+        """Sets the tensor's element type; an op's function `type_infer` calls this method.
+
+        Args:
+          element_type: An ElementType, a NumPy type, or the name of a type.
+        """
         self.node.graph.set_type(self, as_element_type(element_type))
 
     def disconnected(self) -> bool:
@@ -701,7 +712,8 @@ class InPort(_Port):
 class Connection:
     """A source, which is an output port, and its destinations, the input ports that read this output port.
 
-    The connection of an output port includes all readers; the connection of an input port includes only that port.
+    The connection of an output port has all readers of the port as destinations. The connection of an input port
+    has only this input port as its destination.
     """
 
     __slots__ = ("_destinations", "_source")
@@ -740,10 +752,12 @@ class Connection:
         """Connects all destinations to another output port.
 
         If a destination is a result of the model, the tensor of the new source is renamed to the result's name.
-        The tensor keeps its own name if no op computes the tensor, or if another result also reads it.
+        The tensor is not renamed if no op computes the tensor, as for a constant, or if another result of the
+        model also reads the tensor.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if the port belongs to another graph, or a node would read itself.
+          LiteRtError: INVALID_ARGUMENT, if `source` belongs to another graph, or if a node would read its own
+            output.
         """
         for destination in self._destinations:
             destination.check_source(source)
@@ -755,7 +769,8 @@ class Connection:
         """Connects one input port to the source, and disconnects all other destinations.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if a result of the model would have no source.
+          LiteRtError: INVALID_ARGUMENT, if one of the other destinations is a result of the model, because a
+            result must have a source.
         """
         source = self._known_source()
         source.check_destination(destination)
@@ -776,7 +791,7 @@ class Connection:
     def insert_node(self, node: Node) -> None:
         """Inserts a node, so that its input 0 reads the source, and the destinations read its output 0.
 
-        If the node already reads the source, the existing connection stays.
+        If an input port of the node is already a destination, this port still reads the source afterwards.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the node lacks an input port or an output port.
@@ -796,7 +811,8 @@ class Connection:
         """Disconnects all destinations.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if a result of the model would have no source.
+          LiteRtError: INVALID_ARGUMENT, if a destination is a result of the model, because a result must have a
+            source.
         """
         for destination in self._destinations:
             destination.check_disconnect()

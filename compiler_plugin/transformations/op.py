@@ -67,13 +67,15 @@ class Op:
     Attributes:
       op: Name of the op: the custom code of its nodes. If `type` is set, the written file contains `type` instead
         of this name.
-      enabled: Whether this class also describes the ops with this name in the input model. Ops whose options an
-        `Extractor` reads are excluded. The attributes of the other ops are the entries of the FlexBuffer that
-        contains their options.
+      enabled: Whether this class describes the ops with this name in the input model, and not only the ops that
+        transformations create. The attributes of an op in the input model are then the op's options: the entries
+        of a FlexBuffer, or the fields in `raw_options`. For an op whose attributes an `Extractor` sets, `enabled`
+        has no effect.
       raw_options: Fields of the C struct in the op's options; None if the options are a FlexBuffer.
-      layout: Layout of the op's tensors if the vendor's compiler gets the op's partition in NCHW. With "image",
-        tensors of rank 4 and 5, except constants, are images in NCHW. With "any", all tensors of rank 4 and 5 may
-        be in NHWC, or all in NCHW. With None, all tensors keep the order of dimensions that they have in the file.
+      layout: Layout of the op's tensors in partitions that the vendor's compiler gets in NCHW. With "image",
+        tensors of rank 4 and 5, except constants, are images in NCHW. With "any", the host chooses one layout,
+        NHWC or NCHW, for all of the op's tensors of rank 4 and 5. With None, all tensors keep the order of
+        dimensions that they have in the file.
       graph: Graph in which nodes are created.
       attrs: All attributes, including those that describe the op itself, such as `type` and `version`.
       keeps_type: Whether output 0 keeps the type that it has in the model; if False, output 0 gets the type of
@@ -114,7 +116,7 @@ class Op:
 
     @property
     def type(self) -> str | None:
-        """The op name that is written to the file; None for an internal op, which must not be written."""
+        """The op name that is written to the file; None for an internal op, which transformations must replace."""
         found: str | None = self.attrs.get("type", self.attrs["op"])
         return found
 
@@ -173,8 +175,8 @@ class Op:
         """Adds a node and infers its output shapes and types; allowed only in the middle and back phases.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT in the front phase, because shapes are not inferred there; also the errors
-            of `create_node` and of inference.
+          LiteRtError: INVALID_ARGUMENT, if the graph is in the front phase, in which shapes are not inferred; or
+            any error of `create_node` or of the inference.
         """
         if self.graph.stage is Phase.FRONT:
             raise refused(

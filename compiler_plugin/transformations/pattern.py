@@ -85,8 +85,8 @@ class Const:
         shape. With a `range` or `Between`, all elements must be in this range. A function takes the array and
         returns whether the array matches. A condition on quantized integers must be a function.
       shape: Shape of the constant, with None for a dimension of any size; or a function that takes the shape and
-        returns whether the shape matches. Give the shape if broadcasting of the constant could change the shape
-        of the op's output.
+        returns whether the shape matches. Give the shape to exclude constants whose broadcasting would change the
+        shape of the op's output.
       where: Function that takes the node and returns whether the node matches.
       optional: Whether the op may lack this input; `rewrite` then gets None.
     """
@@ -119,13 +119,13 @@ class Match:
       name: Name of the parameter of `rewrite` that gets the match; "" if `rewrite` does not need the match.
       output: Index of the output that the enclosing pattern reads; None for any output.
       uses: Number of readers of the op's outputs, or a `range` of numbers; results of the model count as readers.
-        If `uses` is None, ops outside the pattern may also read the op; if they do, the op stays when the last op
-        of the pattern is replaced.
+        If `uses` is None, ops outside the pattern may also read the op. An op with such readers is not removed
+        when the last op of the pattern is replaced.
       where: Function that takes the node and returns whether the node matches.
-      attributes: Conditions on the op's attributes, by name. A condition is a value (floats match with a relative
-        tolerance of 1e-6), a `range` or `Between`, a tuple of alternatives, or a function that takes the value and
-        returns whether the value matches. Enum values are given by their names in the schema. Attributes without a
-        condition, including `fused_activation_function`, can have any value.
+      attributes: Conditions on the op's attributes, by name. A condition is a value, a `range`, a `Between`, or a
+        tuple of alternatives; floats match with a relative tolerance of 1e-6. A condition can also be a function
+        that takes the value and returns whether the value matches. Enum values are given by their names in the
+        schema. Attributes without a condition, including `fused_activation_function`, can have any value.
     """
 
     __slots__ = ("attributes", "inputs", "name", "ops", "output", "uses", "where")
@@ -178,7 +178,8 @@ class Match:
     def find_orders(self, op: str, ports: Sequence[OutPort | None]) -> Sequence[Order]:
         """Returns all ways to pair the patterns of the inputs with the ports that an op's inputs read.
 
-        If the op has fewer inputs than patterns, the last patterns are paired with None.
+        There are two ways if the op's two inputs can be swapped, as for ADD. If the op has fewer inputs than
+        patterns, the last patterns are paired with None.
 
         Args:
           op: Name of the op, one of the names in `ops`.

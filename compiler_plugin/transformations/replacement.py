@@ -34,7 +34,7 @@ class OpReplacement(Transformation):
     """Replaces each op that has a given name, or one of several given names.
 
     Attributes:
-      op: Name of the operator in the schema, or custom code; or a tuple of names.
+      op: Name of a builtin operator of TFLite or of a custom op (its custom code); or a tuple of such names.
     """
 
     @property
@@ -80,7 +80,8 @@ class PatternReplacement(Transformation):
     defined: its pattern must be valid, and each parameter of `rewrite` must be the name of a part of the pattern.
 
     Attributes:
-      pattern: Pattern to search for: a `Match`, whose op is the last op of the pattern and is replaced.
+      pattern: Pattern to search for: a `Match` for the last op, which contains patterns for the op's inputs. The
+        last op is replaced.
     """
 
     @property

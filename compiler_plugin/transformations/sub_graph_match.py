@@ -28,8 +28,8 @@ class SubgraphMatch:
       description: Description that matched the sub-graph.
       nodes: Ops of the sub-graph, in execution order.
       scope: Common leading part of the ops' names; "" if the description gives start and end points.
-      instance: The description's regular expression for the scope; "" if the description gives start and end
-        points.
+      instance: The regular expression in the description that matched the scope; "" if the description gives start
+        and end points.
       inputs: Ports outside the sub-graph that the sub-graph reads, in the order of the description. If the
         description does not list inputs, the ports are in execution order.
       outputs: Ports inside the sub-graph that outside ops read, in the order of the description. If the
@@ -89,7 +89,9 @@ class SubgraphMatch:
         return len(self.outputs)
 
     def input_nodes(self, port: int) -> list[tuple[Node, int]]:
-        """Returns each op that reads an input of the sub-graph, as a pair with the number of its input port.
+        """Returns each op that reads the input `port` of the sub-graph.
+
+        Each item is a pair: an op, and the number of the op's input port that reads the sub-graph's input.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the sub-graph has no input with this number.
@@ -98,7 +100,9 @@ class SubgraphMatch:
         return [(reader.node, reader.index) for reader in self._readers[port]]
 
     def single_input_node(self, port: int) -> tuple[Node, int]:
-        """Returns the only op that reads an input of the sub-graph, as a pair with the number of its input port.
+        """Returns the only op that reads the input `port` of the sub-graph.
+
+        The result is a pair: the op, and the number of the op's input port that reads the sub-graph's input.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the sub-graph has no input with this number, or several ops read the
@@ -113,7 +117,9 @@ class SubgraphMatch:
         return nodes[0]
 
     def output_node(self, port: int) -> tuple[Node, int]:
-        """Returns the op that computes an output of the sub-graph, as a pair with the number of its output port.
+        """Returns the op that computes the output `port` of the sub-graph.
+
+        The result is a pair: the op, and the number of the op's output port.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if the sub-graph has no output with this number.
@@ -122,13 +128,13 @@ class SubgraphMatch:
         return self.outputs[port].node, self.outputs[port].index
 
     def node_by_pattern(self, pattern: str) -> Node | None:
-        """Returns the op whose name, after the scope, begins with a match of `pattern`; None if no op matches.
+        """Returns the op whose name begins with a match of the regular expression; None if no op matches.
 
-        If several ops match, the function returns the op whose whole name matches.
+        Each name is compared without the scope, which is the common prefix of all names in the sub-graph. If
+        several ops match, the function returns the op whose whole name matches.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if several ops match, and the whole name matches for none or several of
-            them.
+          LiteRtError: INVALID_ARGUMENT, if several ops match, but there is no single op whose whole name matches.
         """
         expression = re.compile(pattern)
         found = [n for n in self.nodes if any(expression.match(p) for p in self._inner_paths(n))]

@@ -81,7 +81,10 @@ class ConfiguredReplacement(Transformation):
 
 
 class SubgraphReplacement(ConfiguredReplacement):
-    """Replaces sub-graphs that the configuration describes by a prefix of op names, or by start and end points."""
+    """Replaces sub-graphs that a configuration file describes.
+
+    A description in the file gives a common prefix of the ops' names, or the first and last ops of the sub-graph.
+    """
 
     match_kinds = (MatchKind.SCOPE, MatchKind.POINTS)
     _matched: frozenset[tuple[str, str]] = frozenset()
@@ -111,7 +114,10 @@ class SubgraphReplacement(ConfiguredReplacement):
         return _create_op(graph, match)
 
     def nodes_to_remove(self, graph: Graph, match: SubgraphMatch) -> Sequence[Node | str]:
-        """Returns ops or ids to remove after a replacement if nothing reads them; by default, all matched ops."""
+        """Returns the ops to remove after a replacement, as nodes or ids; by default, all matched ops.
+
+        Returned ops that still have readers are not removed.
+        """
         return match.nodes
 
     def find_and_replace_pattern(self, graph: Graph) -> int:
@@ -124,7 +130,11 @@ class SubgraphReplacement(ConfiguredReplacement):
         return count
 
     def find_unmatched(self) -> list[str]:
-        """Returns sentences for the report: one for each description, or scope, that has not matched so far."""
+        """Returns a sentence for the report about each description that has matched no ops so far.
+
+        If a description has scopes, which are regular expressions for prefixes of op names, there is a sentence
+        for each scope without a match.
+        """
         return super().find_unmatched() or [
             f"{d.where}: no op of the model is {f'in scope {scope!r}' if scope else 'between the points'}"
             for d in self.descriptions
@@ -165,7 +175,11 @@ class OpForSubgraph(SubgraphReplacement):
 
 
 class GeneralReplacement(ConfiguredReplacement):
-    """A transformation of the whole graph; it gets `custom_attributes` from a configuration file."""
+    """A transformation of the whole graph, with parameters from a configuration file.
+
+    The file is a list of descriptions. A description gives the id of a transformation; the entry
+    `custom_attributes` contains the parameters of this transformation.
+    """
 
     match_kinds = (MatchKind.GENERAL,)
 
@@ -175,14 +189,15 @@ class GeneralReplacement(ConfiguredReplacement):
 
         Args:
           graph: Graph to change.
-          descriptions: The `custom_attributes` of one description in the configuration file.
+          descriptions: The parameters of the transformation: the entry `custom_attributes` of one description in
+            the configuration file.
 
         Returns:
-          The same as `find_and_replace_pattern`.
+          Number of matches. None means one match if the graph has changed, and no match otherwise.
         """
 
     def find_and_replace_pattern(self, graph: Graph) -> int:
-        """Calls `transform_graph` once for each description in the configuration file."""
+        """Calls `transform_graph` once for each description with this transformation's id in the configuration."""
         count = 0
         for description in self.descriptions:
             edits = graph.edit_count

@@ -32,9 +32,9 @@ _COMMAND_LINE = "the command line"
 class Transformation(ABC):
     """Base class of transformations.
 
-    The first sentence of a derived class's docstring describes the class in lists of transformations. Two kinds of
-    derived classes do not run: a class whose name begins with `_`, and a base class that lacks a required method
-    and has subclasses in its file.
+    The first sentence of a derived class's docstring describes the class in lists of transformations. A derived
+    class does not run if its name begins with `_`. A class that lacks a required method, and has subclasses in its
+    file, is a base class, which does not run either.
 
     Attributes:
       enabled: Whether the transformation runs by default; `--transformations=NAME` also runs a disabled
@@ -84,7 +84,7 @@ class Transformation(ABC):
         """Transforms one subgraph.
 
         Args:
-          graph: Graph to change by calling the methods of the graph, and of its nodes, ports and connections.
+          graph: Graph to change, with the methods of the graph and of its nodes, ports and connections.
 
         Returns:
           Number of matches. None means one match if the graph has changed, and no match otherwise.
