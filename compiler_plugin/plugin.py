@@ -177,9 +177,10 @@ class CompilerPlugin(Protocol):
     def compile(self, soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
         """Compiles partitions to byte code; each partition is a subgraph with its own inputs and outputs.
 
-        The subgraphs are copies, which the plugin may change; their constants are views of the user's file.
-        Tensors that share data, even in different subgraphs, have the same `buffer` object, so that a compiler can
-        store the data once. To change the data of one tensor, a plugin must give the tensor a new `Buffer`.
+        The subgraphs are copies, which the plugin may change. The data of constants are not copied: they are views
+        of the user's file. Tensors that share data, even in different subgraphs, have the same `buffer` object, so
+        that a compiler can store the data once. To change the data of one tensor, a plugin must give the tensor a
+        new `Buffer`.
 
         Raises:
           LiteRtError: UNSUPPORTED, if the plugin cannot compile the partitions. The host then compiles each

@@ -228,9 +228,9 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     ) -> TensorBufferRequirements:
         """Returns the requirements for the buffer of an output, in the same way as `get_input_requirements`.
 
-        The host first calls `get_input_requirements` for all inputs, with their current types. If `tensor_type`
-        has a dimension of -1, but the input types determine the output's shape, set `shape` of the returned
-        requirements to the full shape. Programs can then read the shape before a run.
+        The host first calls `get_input_requirements` for all inputs, with their current types. A dimension of -1
+        in `tensor_type` is not known yet. If the input types determine all dimensions, set `shape` of the returned
+        requirements to the output's full shape. Programs can then read the shape before a run.
         """
         return find_requirements(self, "get_output_requirements", tensor_type)
 
