@@ -32,8 +32,8 @@ INTRODUCTION = """\
 This page describes each function that a vendor writes or calls, with its rules. It is for engineers who write the
 compiler plugin or the dispatch library for an NPU; `docs/vendors.md` says how to begin. `litert-npu vendor check`
 checks the rules, and reports the names of broken rules, such as **invoke.written**. A *host* is a program that
-loads these libraries, such as litert-npu or stock LiteRT. The rules also apply to vendors in Python; for these
-vendors, litert-npu's own code follows the rules about pointers.
+loads these libraries, such as litert-npu or stock LiteRT. The rules also apply to vendors in Python, except the
+rules about pointers, because litert-npu's own code handles the pointers of these vendors.
 
 `python -m litert.abi.contract_document` makes this page from the headers in `litert/abi/include/litert_npu`.
 `python -m litert.abi` prints the folder of these headers, for the option `-I` of a C compiler.

@@ -2,9 +2,9 @@
  * change the model. Release 2.3.0 of LiteRT passes a table of 1408 bytes (version 1.3). LiteRT's main branch of August
  * 2026 passes only the first 1104 bytes (version 1.1), and release 2.2.0 passes only the first 1048 bytes (version
  * 1.0). The macro LITERT_HAS says whether a table has a slot. Handles and pointers that the host returns belong to the
- * host, and are valid until the plugin function that got them returns. During one call of such a function, a subgraph,
- * an op or a tensor always has the same handle. The output of one op is therefore the input of another op if the two
- * tensors have equal handles. */
+ * host, and are valid until the plugin function that got them returns. During one call of a plugin function, a
+ * subgraph, an op or a tensor always has the same handle. The output of one op is therefore the input of another op if
+ * the two tensors have equal handles. */
 #ifndef LITERT_NPU_COMPILER_CONTEXT_H_
 #define LITERT_NPU_COMPILER_CONTEXT_H_
 
@@ -24,8 +24,9 @@ extern "C" {
 typedef struct LiteRtCompilerContext {
   LiteRtAbiHeader abi_header;
 
-  /* 8: These slots read the structure of the model. The status for an index that is too high is IndexOOB. The list of
-   * an op's inputs does not include omitted inputs. `get_custom_code` works only for ops with the code CUSTOM. */
+  /* 8: The following slots read the structure of the model. The status for an index that is too high is IndexOOB. The
+   * list of an op's inputs does not include omitted inputs. `get_custom_code` works only for ops with the code
+   * CUSTOM. */
   LiteRtStatus (*get_num_model_subgraphs)(LiteRtModel model, LiteRtParamIndex* num_subgraphs);
   LiteRtStatus (*get_model_subgraph)(
       LiteRtModel model, LiteRtParamIndex subgraph_index, LiteRtSubgraph* subgraph);
@@ -44,10 +45,10 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_num_op_outputs)(LiteRtOp op, LiteRtParamIndex* num_outputs);
   LiteRtStatus (*get_op_output)(LiteRtOp op, LiteRtParamIndex output_index, LiteRtTensor* output);
 
-  /* 120: These slots read tensors. A tensor that is not constant has weights with 0 bytes and a NULL address. If a slot
-   * reads one kind of type or quantization, but the tensor has another kind, the slot returns InvalidIrType. Scales,
-   * zero points and weights belong to the host: read these data in place, and only until the plugin's function
-   * returns. */
+  /* 120: The following slots read tensors. A tensor that is not constant has weights with 0 bytes and a NULL address.
+   * Some slots read only one kind of type or quantization, such as `get_per_channel_quantization`. If the tensor has
+   * another kind, such a slot returns InvalidIrType. Scales, zero points and weights belong to the host: read these
+   * data in place, and only until the plugin's function returns. */
   LiteRtStatus (*get_tensor_name)(LiteRtTensor tensor, const char** name);
   LiteRtStatus (*get_tensor_index)(LiteRtTensor tensor, uint32_t* tensor_index);
   LiteRtStatus (*get_tensor_type_id)(LiteRtTensor tensor, LiteRtTensorTypeId* type_id);
@@ -72,7 +73,7 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_weights_buffer_id)(LiteRtWeights weights, int32_t* buffer_id);
   LiteRtStatus (*get_weights_bytes)(LiteRtWeights weights, const void** addr, size_t* size);
 
-  /* 232: These slots read StableHLO composites. A composite is a STABLEHLO_COMPOSITE op, with the code
+  /* 232: The following slots read StableHLO composites. A composite is a STABLEHLO_COMPOSITE op, with the code
    * kLiteRtOpCodeShloComposite; its decomposition subgraph computes the same result. */
   LiteRtStatus (*get_shlo_composite_op_name)(LiteRtOp op, const char** name);
   LiteRtStatus (*get_shlo_composite_op_decomposition_subgraph_index)(
@@ -81,13 +82,13 @@ typedef struct LiteRtCompilerContext {
       LiteRtOp op, const uint8_t** attributes, int32_t* attributes_size);
   LiteRtStatus (*get_shlo_composite_op_version)(LiteRtOp op, int32_t* version);
 
-  /* 264: These slots select ops, and read the plugin's options. `push_op` selects an op for the NPU. Selected ops that
-   * have the same partition index and are consecutive in execution order become one partition, even if they are not
-   * connected. The partition ends at the next op that is not selected or has another partition index. The options that
-   * the user gave for a vendor are stored under the vendor's identifier, in a format that the vendor defines. In
-   * litert-npu, the identifier is the manufacturer's name in small letters. The options are the flags that begin with
-   * this name, written as a C string in TOML. For example, `--acme_tiles=4 --acme_mode=fast` become the lines `tiles =
-   * 4` and `mode = "fast"` under the identifier `acme`. */
+  /* 264: The following slots select ops, and read the plugin's options. `push_op` selects an op for the NPU. Selected
+   * ops that have the same partition index and are consecutive in execution order become one partition, even if they
+   * are not connected. The partition ends at the next op that is not selected or has another partition index. The
+   * options that the user gave for a vendor are stored under the vendor's identifier, in a format that the vendor
+   * defines. In litert-npu, the identifier is the manufacturer's name in small letters. The stored data is a C string
+   * in the format TOML, with the flags that begin with this name. For example, `--acme_tiles=4 --acme_mode=fast` become
+   * the lines `tiles = 4` and `mode = "fast"` under the identifier `acme`. */
   LiteRtStatus (*push_op)(LiteRtOpList op_list, LiteRtOp op, LiteRtParamIndex partition_index);
   LiteRtStatus (*get_opaque_options)(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
   LiteRtStatus (*find_opaque_options_data)(
@@ -96,10 +97,11 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_environment_options_value)(
       LiteRtEnvironmentOptions options, LiteRtEnvOptionTag tag, LiteRtAny* value);
 
-  /* 304: These slots read options of builtin ops. If an op is not of the kind in the slot's name, the slot returns
-   * Unsupported or InvalidArgument. Options have the numbers of the TFLite schema: a fused activation is NONE 0, RELU
-   * 1, RELU_N1_TO_1 2, RELU6 3, TANH 4 or SIGN_BIT 5; a padding is SAME 0 or VALID 1; the mode of a mirror pad is
-   * REFLECT 0 or SYMMETRIC 1; a weights format is DEFAULT 0 or SHUFFLED4x16INT8 1. */
+  /* 304: The following slots read options of builtin ops. If an op is not of the kind in the slot's name, the slot
+   * returns Unsupported or InvalidArgument. Options with named values have the numbers of the TFLite schema. A fused
+   * activation is NONE (0), RELU (1), RELU_N1_TO_1 (2), RELU6 (3), TANH (4) or SIGN_BIT (5). A padding is SAME (0) or
+   * VALID (1). The mode of a mirror pad is REFLECT (0) or SYMMETRIC (1). A weights format is DEFAULT (0) or
+   * SHUFFLED4x16INT8 (1). */
   LiteRtStatus (*get_strided_slice_begin_mask_option)(LiteRtOp op, int32_t* begin_mask);
   LiteRtStatus (*get_strided_slice_end_mask_option)(LiteRtOp op, int32_t* end_mask);
   LiteRtStatus (*get_strided_slice_shrink_axis_mask_option)(LiteRtOp op, int32_t* shrink_axis_mask);
@@ -209,16 +211,17 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_squeeze_dims_option)(
       LiteRtOp op, const int32_t** squeeze_dims, int32_t* num_squeeze_dims);
 
-  /* 1032: This slot reads the raw options of a custom op. */
+  /* 1032: The following slot reads the raw options of a custom op. */
   LiteRtStatus (*get_custom_options)(
       LiteRtOp op, const uint8_t** custom_options, int32_t* custom_options_size);
 
-  /* 1040: This slot serializes a model to bytes. */
+  /* 1040: The following slot serializes a model to bytes. */
   LiteRtStatus (*serialize_model_with_signatures)(
       LiteRtModel model, uint8_t** buf, size_t* size, size_t* offset, bool destroy_model,
       char** signature_keys, size_t num_signatures, LiteRtModelSerializationOptions options);
 
-  /* 1048: These slots have existed since version 1.1 of the table. They change a graph, and are for transformations. */
+  /* 1048: The following slots have existed since version 1.1 of the table. They change a graph, and are for
+   * transformations. */
   LiteRtStatus (*build_tensor)(
       LiteRtBuilder builder, LiteRtTensorTypeId tensor_type_id,
       LiteRtRankedTensorType ranked_tensor_type, LiteRtUnrankedTensorType unranked_tensor_type,
@@ -240,12 +243,12 @@ typedef struct LiteRtCompilerContext {
       LiteRtBuilder builder, LiteRtOp op, bool* adj_x, bool* adj_y,
       bool* asymmetric_quantize_input);
 
-  /* 1096: This slot reads block-wise quantization. It is the last slot in version 1.1 of the table. */
+  /* 1096: The following slot reads block-wise quantization. It is the last slot in version 1.1 of the table. */
   LiteRtStatus (*get_block_wise_quantization)(
       LiteRtTensor tensor, LiteRtQuantizationBlockWise* block_wise_quantization);
 
-  /* 1104: These slots have existed since version 1.3 of the table. The last slot reads an option; the other slots set
-   * options of new ops. */
+  /* 1104: The following slots have existed since version 1.3 of the table. The last slot reads an option; the other
+   * slots set options of new ops. */
   LiteRtStatus (*build_shlo_composite_op_option)(
       LiteRtBuilder builder, LiteRtOp op, const char* name, int32_t* decomposition_subgraph_index,
       int32_t* version, const uint8_t* attributes, size_t attributes_size);

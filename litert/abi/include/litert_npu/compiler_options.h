@@ -14,9 +14,10 @@ extern "C" {
 
 typedef struct LiteRtCompilerOptionsT* LiteRtCompilerOptions;
 
-/* Returns the options of the plugin that is being created; `options` may be NULL. The slot `get_opaque_options` of the
- * compiler context does the same and is safer: if LiteRT's runtime is also in the process, a call by name may reach the
- * runtime's LiteRtGetOpaqueOptions instead of the host's. */
+/* Returns the opaque options (options in a vendor's own format) of `options`, an argument of LiteRtCreateCompilerPlugin
+ * that may be NULL. The slot `get_opaque_options` of the compiler context does the same and is safer. If LiteRT's
+ * runtime is also in the process, a call of LiteRtGetOpaqueOptions by name may reach the runtime's function instead of
+ * the host's function. */
 LiteRtStatus LiteRtGetOpaqueOptions(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
 /* Finds the compiler's options among the opaque options. The status is NotFound if the opaque options do not contain
  * the compiler's options. */

@@ -31,35 +31,37 @@ typedef struct {
 
 /* Returns the version of the plugin interface for which the plugin was written.
  *
- * [plugin.symbols] dlopen loads the library with RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND | RTLD_NODELETE, and the library
- * exports all functions of this header that are not optional.
- * [plugin.version] The version of the plugin interface is 0.1.0. LiteRtGetCompilerPluginVersion works before any plugin
- * is created.
+ * [plugin.symbols] dlopen can load the library with the flags RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND | RTLD_NODELETE.
+ * The library exports all required functions of this header.
+ * [plugin.version] LiteRtGetCompilerPluginVersion returns 0.1.0, which is the version of the interface in this header.
+ * LiteRtGetCompilerPluginVersion works before any plugin is created.
  * [plugin.statuses] Every function of this header returns a value of LiteRtStatus.
- * [plugin.null_arguments] Recommended: if a function gets NULL in place of an out argument or of a handle, it returns
- * InvalidArgument and does nothing else. Hosts pass NULL only in place of a compile result (rule result.nothing). */
+ * [plugin.null_arguments] Recommended: if an out argument (a pointer to memory for a result) or a handle is NULL, a
+ * function returns InvalidArgument and does nothing else. Hosts pass NULL only in place of a compile result (rule
+ * result.nothing). */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginVersion(LiteRtApiVersion* api_version);
 
 /* Returns the name of the manufacturer. Users select the plugin by this name, with the flag `--soc_manufacturer`. Each
  * file that the plugin compiles contains the name.
  *
- * [plugin.manufacturer] The name of the manufacturer is a text of 1 to 123 bytes. It is the same at each call, and
- * stays valid while the library is loaded. LiteRtGetCompilerPluginSocManufacturer works before any plugin is
- * created. */
+ * [plugin.manufacturer] The name of the manufacturer is a text of 1 to 123 bytes, because stock LiteRT refuses longer
+ * names. It is the same at each call, and stays valid while the library is loaded.
+ * LiteRtGetCompilerPluginSocManufacturer works before any plugin is created. */
 LITERT_CAPI_EXPORT const char* LiteRtGetCompilerPluginSocManufacturer(void);
 
 /* Creates a plugin.
  *
- * [create.ok] LiteRtCreateCompilerPlugin succeeds if the compiler context has all slots (function pointers) of
- * compiler_context.h, and the options are empty.
+ * [create.ok] LiteRtCreateCompilerPlugin succeeds if the options are empty, and the compiler context (the host's table
+ * of functions) has all slots (function pointers) of compiler_context.h.
  * [create.many] Several plugins may exist at the same time, and do not affect each other. The host destroys each plugin
  * once.
  * [create.again] After the host has destroyed all plugins, it can create another plugin.
  * [create.no_options] `env` and `options` may be NULL if the user gave no options.
- * [create.context] The compiler context belongs to the host and lives as long as the process. The plugin calls only
- * slots that the host's table has; the macro LITERT_HAS checks this.
- * [create.slot_failure] Recommended: if a slot of the compiler context returns a failure, the plugin does not crash:
- * the call of `partition` or `compile` fails, or the op stays on the CPU.
+ * [create.context] The compiler context belongs to the host and lives as long as the process. The compiler context of
+ * an older host may have fewer slots, and the plugin does not call the missing slots. The macro LITERT_HAS checks
+ * whether the compiler context has a slot.
+ * [create.slot_failure] Recommended: if a slot of the compiler context returns a failure, the plugin does not crash.
+ * Instead, LiteRtCompilerPluginPartition or LiteRtCompilerPluginCompile fails, or the plugin leaves the op on the CPU.
  * [create.failure] After a failure of LiteRtCreateCompilerPlugin, there is no plugin to destroy, and the out argument
  * is unchanged or NULL. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCreateCompilerPlugin(
@@ -76,12 +78,12 @@ LITERT_CAPI_EXPORT void LiteRtDestroyCompilerPlugin(LiteRtCompilerPlugin compile
 
 /* Returns the hardware that the plugin compiles for, as bits.
  *
- * [hardware.npu] The bits include kLiteRtHwAcceleratorNpu, because compilation at load time skips plugins without this
- * bit. */
+ * [hardware.npu] The bits include kLiteRtHwAcceleratorNpu. If a host compiles a model while it loads the model, the
+ * host skips plugins without this bit. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginSupportedHardware(
     LiteRtCompilerPlugin compiler_plugin, LiteRtHwAccelerators* supported_hardware);
 
-/* Returns the number of SoC models that the plugin supports.
+/* Returns the number of SoC models (types of chips) that the plugin supports.
  *
  * [soc_models.some] The plugin supports at least one SoC model; the first is the default. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetNumCompilerPluginSupportedSocModels(
@@ -91,7 +93,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetNumCompilerPluginSupportedSocModels(
  *
  * [soc_models.names] The name of a SoC model is a text of 1 to 123 bytes. It differs from the names of the other SoC
  * models, and stays valid until the plugin is destroyed.
- * [soc_models.each] `partition` and `compile` accept each SoC model, but may take fewer ops for some SoC models.
+ * [soc_models.each] `partition` and `compile` accept each SoC model, but `partition` may select fewer ops for some SoC
+ * models.
  * [soc_models.index] An index beyond the last SoC model is refused with InvalidArgument, IndexOOB or Unsupported. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginSupportedSocModel(
     LiteRtCompilerPlugin compiler_plugin, LiteRtParamIndex soc_model_idx, const char** soc_model_name);
@@ -105,10 +108,10 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginSDKVersion(
 
 /* Refuses a host or a SoC model that the plugin does not support.
  *
- * [compatibility.ours] The compatibility check accepts the interface version of this header for the plugin's first SoC
- * model, and also if the SoC model is NULL.
- * [compatibility.refusal] If the compatibility check refuses the host or the SoC model, the status is
- * UnsupportedCompilerVersion, Unsupported or WrongVersion. */
+ * [compatibility.ours] LiteRtCompilerPluginCheckCompilerCompatibility accepts version 0.1.0 of the interface, both with
+ * the plugin's first SoC model and with NULL in place of a SoC model.
+ * [compatibility.refusal] If LiteRtCompilerPluginCheckCompilerCompatibility refuses the host or the SoC model, the
+ * status is UnsupportedCompilerVersion, Unsupported or WrongVersion. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginCheckCompilerCompatibility(
     LiteRtApiVersion api_version, LiteRtCompilerPlugin compiler_plugin, LiteRtEnvironmentOptions env,
     LiteRtOptions options, const char* soc_model_name);
@@ -117,10 +120,10 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginCheckCompilerCompatibility(
  *
  * [transformations.lifetime] The array of transformations and the names in the array belong to the plugin, and stay
  * valid until the plugin is destroyed.
- * [transformations.none] If the plugin has no patterns, their number is 0, and the array may be NULL.
+ * [transformations.none] If the plugin has no patterns, `num_patterns` is 0, and the array may be NULL.
  * [transformations.pattern] A pattern that does not match changes nothing and returns PatternNoMatch. A pattern that
- * matches changes the graph only through its argument `builder`. The host scans the graph again after each match. It
- * tries patterns with a higher `benefit` first. */
+ * matches changes the graph only through its argument `builder`. The host scans the graph again after each match. The
+ * host tries patterns with a higher `benefit` first. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginRegisterAllTransformations(
     LiteRtCompilerPlugin compiler_plugin, LiteRtTransformation** transformations,
     LiteRtParamIndex* num_patterns);
@@ -129,8 +132,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginRegisterAllTransformations(
  * ops.
  *
  * [partition.ops] Each op that the plugin pushes belongs to the given subgraph, and is pushed only once. A partition
- * consists of ops that have the same partition index and are consecutive in execution order. Therefore a partition
- * never depends on itself through ops on the CPU.
+ * consists of ops that have the same partition index and are consecutive in execution order. Therefore no path through
+ * CPU ops leads from a partition back to the same partition.
  * [partition.reads_only] LiteRtCompilerPluginPartition does not change the subgraph.
  * [partition.soc_model] If `soc_model` is NULL, the plugin chooses a SoC model.
  * [partition.repeatable] The host calls LiteRtCompilerPluginPartition for each subgraph, and again after a change of
@@ -139,8 +142,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginPartition(
     LiteRtCompilerPlugin compiler_plugin, const char* soc_model, LiteRtSubgraph subgraph,
     LiteRtOpList selected_ops);
 
-/* Returns the reason why the plugin did not take an op of the subgraph that `partition` received last; the report shows
- * the reason. Stock LiteRT does not know this function, and does not call it.
+/* Returns the reason why the plugin did not take an op of the last subgraph that `partition` received. The compiler's
+ * report shows this reason. Stock LiteRT does not know this function, and does not call it.
  *
  * [refusal.text] `op_idx` is the op's index in the subgraph. The reason is a phrase or a sentence in UTF-8, and stays
  * valid until the next call of `partition`, or until the plugin is destroyed.
@@ -189,8 +192,9 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompiledResultByteCode(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex byte_code_idx, const void** byte_code,
     size_t* byte_code_size);
 
-/* Optional: returns an executable in memory. Hosts can call this function when they compile a model at load time and
- * write no file. The status Unsupported means that the plugin makes no executables in memory. */
+/* Optional: returns an executable that exists in memory, in place of byte code. Hosts can call this function when they
+ * compile a model at load time and write no file. The status Unsupported means that the plugin makes no executables in
+ * memory. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompiledResultHandle(
     LiteRtCompiledResult compiled_result, LiteRtParamIndex byte_code_idx, LiteRtJitExecutable* handle);
 
@@ -213,10 +217,11 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompiledResultCallInfo(
  * LiteRT does not know this function, and does not call it. Leave an op with such an output on the CPU unless the user
  * gave a bound for the shape of the output; LiteRtNpuFindShapeBound finds this bound. Stock LiteRT has no such bounds.
  *
- * For each dynamic output, the call has an additional int32 output of shape [rank]; the additional outputs follow the
- * outputs of the subgraph, in the order of the dynamic outputs. In `get_output_requirements`, the dispatch library gets
- * a tensor type with -1 for unknown dimensions, and returns the size of the largest possible output. A run writes the
- * data at the beginning of the dynamic output's buffer, and the shape into the int32 output.
+ * For each dynamic output, the call has an additional int32 output, which has one element for each dimension. The
+ * additional outputs follow the outputs of the subgraph, in the order of the dynamic outputs. In
+ * `get_output_requirements`, the dispatch library gets a tensor type with -1 for unknown dimensions, and returns the
+ * size of the largest possible output. A run writes the data at the beginning of the dynamic output's buffer, and the
+ * shape into the int32 output.
  *
  * [result.dynamic_output] An output with a fixed shape is not dynamic. LiteRtIsCompiledResultOutputDynamic returns the
  * same value at each call. */

@@ -54,15 +54,15 @@ typedef enum LiteRtDispatchNodeType {
 
 typedef LiteRtStatus (*LiteRtHook)(void* user_data);
 
-/* All slots are required, except slots whose description begins with "Optional". */
+/* All slots (function pointers) are required, except slots whose description begins with "Optional". */
 typedef struct LiteRtDispatchInterface {
   /* Initializes the library. The host calls `initialize` once in the process, before all other slots.
    *
    * [initialize.no_options] `environment` and `options` may be NULL.
    * [initialize.again] A second call of `initialize`, for example after a failed first call, does no harm.
    * [dispatch.statuses] Every function of the table returns a value of LiteRtStatus.
-   * [dispatch.null_arguments] Recommended: if a function gets NULL in place of an out argument or of a context, it
-   * returns InvalidArgument and does nothing else. Hosts never pass NULL in these places. */
+   * [dispatch.null_arguments] Recommended: if an out argument (a pointer to memory for a result) or a context is NULL,
+   * a function returns InvalidArgument and does nothing else. Hosts never pass NULL for these arguments. */
   LiteRtStatus (*initialize)(
       const LiteRtRuntimeContext* runtime_context, LiteRtEnvironment environment,
       LiteRtOptions options);
@@ -93,9 +93,9 @@ typedef struct LiteRtDispatchInterface {
   /* Closes the device. The host has already destroyed all objects that were made in the device context.
    *
    * [device.closes] When `device_context_destroy` returns, the library has closed the files that it opened for the
-   * device context and its calls. Files that the library opened for the whole process may stay open.
+   * device context and its invocation contexts. Files that the library opened for the whole process may stay open.
    * [device.threads] When `device_context_destroy` returns, the library has ended the threads that it started for the
-   * device context and its calls. Threads that the library started for the whole process may continue.
+   * device context and its invocation contexts. Threads that the library started for the whole process may continue.
    * [dispatch.ends] When the process ends after all device contexts are destroyed, the library does not crash, hang or
    * change the exit status. */
   LiteRtStatus (*device_context_destroy)(LiteRtDispatchDeviceContext device_context);
@@ -138,9 +138,9 @@ typedef struct LiteRtDispatchInterface {
    * [invocation.ok] `invocation_context_create` accepts byte code of the vendor's own compiler.
    * [dispatch.runs] If the host calls the functions of the table in the required order, each call returns Ok, and the
    * loaded function runs.
-   * [invocation.byte_code] The bytes of the byte code are at base_addr + offset, and stay valid until the device
-   * context is destroyed. The descriptor fd may be -1. The offset and the address need not be aligned. The library
-   * refuses bytes that are not the vendor's byte code.
+   * [invocation.byte_code] The bytes of the byte code are at base_addr + offset of `byte_code`, and stay valid until
+   * the device context is destroyed. The file descriptor fd may be -1, so the library must not need a file. The offset
+   * and the address need not be aligned. The library refuses bytes that are not the vendor's byte code.
    * [invocation.function] `invocation_context_create` refuses a function name that the byte code module does not
    * contain.
    * [invocation.counts] If the given numbers of inputs and outputs differ from the function's numbers,
@@ -209,8 +209,8 @@ typedef struct LiteRtDispatchInterface {
    * [invoke.missing] If a buffer was never attached, or was detached, `invoke` fails, and the context can be used
    * again.
    * [invoke.unlocks] Before `invoke` returns, it unlocks each buffer that it has locked, even if it fails. `invoke`
-   * never locks a buffer that is already locked, because stock LiteRT's runtime refuses this. This also applies to a
-   * buffer that is attached to two inputs.
+   * never locks a buffer that is already locked, because stock LiteRT's runtime refuses this. Even if a buffer is
+   * attached to two inputs, `invoke` does not lock the buffer twice at the same time.
    * [invoke.memory] `invoke` does not leak memory: the memory of the process does not grow with the number of runs.
    * [invoke.threads] The host may use different contexts at the same time, from any thread. The host makes only one
    * call at a time on an invocation context, and only one call at a time on a device context. Attaching or detaching a
@@ -363,7 +363,7 @@ typedef struct LiteRtDispatchApiWithAssets {
 
 /* Fills in the table of the library's functions.
  *
- * [api.loads] dlopen loads the library with RTLD_NOW | RTLD_LOCAL, and LiteRtDispatchGetApi returns Ok.
+ * [api.loads] dlopen can load the library with the flags RTLD_NOW | RTLD_LOCAL, and LiteRtDispatchGetApi returns Ok.
  * [api.version] The version of the table LiteRtDispatchApi is 0.1.0.
  * [api.room] LiteRtDispatchGetApi writes no byte after the first `abi_header.struct_size` bytes of the table, because
  * stock LiteRT's table has only 56 bytes.
@@ -387,8 +387,9 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtDispatchGetApi(LiteRtDispatchApi* api);
  * [register_asset.lifetime] The asset's bytes are mapped, and stay valid until the device context is destroyed. The
  * library can therefore store the LiteRtMemBuffer in place of a copy of the bytes. The asset's name is valid only
  * during the call.
- * [register_asset.bytes] The asset's bytes are at base_addr + offset. The descriptor fd may be -1. The offset and the
- * address need not be aligned, so copy data that must be aligned.
+ * [register_asset.bytes] The asset's bytes are at base_addr + offset of `asset_buffer`. The file descriptor fd may be
+ * -1, so the library must not need a file. The offset and the address need not be aligned, so copy data that must be
+ * aligned.
  * [register_asset.unknown] The library accepts an asset that no op needs.
  * [register_asset.again] A second asset of the same name replaces the first asset.
  * [register_asset.many] An asset is known only in the device context in which the host registered it. */
@@ -405,10 +406,11 @@ typedef LiteRtStatus (*LiteRtDispatchReceiveTensor)(
 
 /* Optional: runs like `invoke`, and also calls `receive` with each tensor between the ops of the function. With these
  * tensors, a debugger can find the op whose result differs from the CPU's result. The tensors have the names of the
- * partition's tensors. If the plugin's opaque options contain the line `taps=true` under the identifier `litert_npu`,
- * the compiler stores these names in the byte code. Byte code with names may be larger and slower, but gives the same
- * results. A vendor shows only tensors that exist at run time, and omits tensors that its compiler removed by fusion. A
- * library that exports LiteRtDispatchInvokeTapped but cannot show tensors returns Unsupported.
+ * partition's tensors. The vendor's compiler stores these names in the byte code only if the user asks for names. The
+ * plugin's opaque options then contain the line `taps=true` under the identifier `litert_npu`. Byte code with names may
+ * be larger and slower, but gives the same results. A vendor shows only tensors that exist at run time, and omits
+ * tensors that its compiler removed by fusion. A library that exports LiteRtDispatchInvokeTapped but cannot show
+ * tensors returns Unsupported.
  *
  * [taps.names] The library shows a tensor only once in a run, under a name that is not empty.
  * [taps.types] A shown tensor has no unknown dimensions, and has as many bytes as its type needs. The tensor has the

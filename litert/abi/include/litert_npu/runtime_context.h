@@ -14,17 +14,17 @@ extern "C" {
 typedef struct LiteRtRuntimeContext {
   LiteRtAbiHeader abi_header;
 
-  /* 8: This slot makes the memory requirements of an input or output. The host receives the requirements object, and
-   * destroys it. The object contains one or more types of memory; the best type is the first in the list. If
-   * `num_strides` is 0, the elements are contiguous, in row-major order. The memory that the host allocates is aligned
-   * to 64 bytes. */
+  /* 8: The following slot makes the memory requirements of an input or output. The host receives the requirements
+   * object, and destroys it. The object contains one or more types of memory; the best type is the first in the list.
+   * If `num_strides` is 0, the elements are contiguous, in row-major order. The memory that the host allocates is
+   * aligned to 64 bytes. */
   LiteRtStatus (*create_tensor_buffer_requirements)(
       int num_supported_tensor_buffer_types,
       const LiteRtTensorBufferType* supported_tensor_buffer_types, size_t buffer_size,
       int num_strides, const uint32_t* strides, LiteRtTensorBufferRequirements* requirements);
 
-  /* 16: These slots find and register the buffers of TfLiteTensors. They are for accelerators, not for dispatch
-   * libraries. */
+  /* 16: The following slots find and register the buffers of TfLiteTensors. They are for accelerators (extensions of
+   * LiteRT's runtime, for example for a GPU), not for dispatch libraries. */
   LiteRtStatus (*get_external_litert_buffer_context_tensor_buffer)(
       LiteRtExternalLiteRtBufferContext context, const TfLiteTensor* tensor,
       LiteRtTensorBuffer* tensor_buffer);
@@ -54,7 +54,8 @@ typedef struct LiteRtRuntimeContext {
       LiteRtOpaqueOptions options, const char* payload_identifier, void** payload_data);
   void (*destroy_options)(LiteRtOptions options);
 
-  /* 104: These slots handle the environment's options. The status for an option that is not set is NotFound. */
+  /* 104: The following slots read and set options of the environment. The status for an option that is not set is
+   * NotFound. */
   LiteRtStatus (*get_environment_options)(LiteRtEnvironment env, LiteRtEnvironmentOptions* options);
   LiteRtStatus (*get_environment_options_value)(
       LiteRtEnvironmentOptions options, LiteRtEnvOptionTag tag, LiteRtAny* option_value);
@@ -65,17 +66,18 @@ typedef struct LiteRtRuntimeContext {
   LiteRtStatus (*gpu_environment_create)(
       LiteRtEnvironment environment, int num_options, const LiteRtEnvOption* options);
 
-  /* 144: These slots wrap delegates. They are for accelerators, not for dispatch libraries. */
+  /* 144: The following slots wrap TFLite's delegates. They are for accelerators (extensions of LiteRT's runtime, for
+   * example for a GPU), not for dispatch libraries. */
   LiteRtStatus (*wrap_delegate)(
       TfLiteOpaqueDelegate* delegate, void (*deleter)(TfLiteOpaqueDelegate*),
       LiteRtDelegateWrapper* wrapper);
   LiteRtStatus (*unwrap_delegate)(LiteRtDelegateWrapper wrapper, TfLiteOpaqueDelegate** delegate);
 
-  /* 160: These slots handle tensor buffers. The size of a buffer is the size of its memory; the packed size is the size
-   * of the tensor's elements without padding. `lock_tensor_buffer` waits for the buffer's event, and returns the
-   * address of the memory. Unlock a buffer before you lock it again: stock LiteRT's runtime refuses a second lock. A
-   * slot for one kind of memory refuses buffers with other kinds of memory. `get_tensor_buffer_host_memory` is for host
-   * memory, and works without a lock of the buffer. `get_tensor_buffer_custom_tensor_buffer_handle` returns the
+  /* 160: The following slots handle tensor buffers. The size of a buffer is the size of its memory; the packed size is
+   * the size of the tensor's elements without padding. `lock_tensor_buffer` waits for the buffer's event, and returns
+   * the address of the memory. Unlock a buffer before you lock it again: stock LiteRT's runtime refuses a second lock.
+   * A slot for one kind of memory refuses buffers with other kinds of memory. `get_tensor_buffer_host_memory` is for
+   * host memory, and works without a lock of the buffer. `get_tensor_buffer_custom_tensor_buffer_handle` returns the
    * `memory_handle` that the vendor's own handlers made. */
   LiteRtStatus (*create_tensor_buffer_from_host_memory)(
       const LiteRtRankedTensorType* tensor_type, void* host_buffer_addr, size_t host_buffer_size,
@@ -109,8 +111,8 @@ typedef struct LiteRtRuntimeContext {
   LiteRtStatus (*get_tensor_buffer_fast_rpc_buffer)(
       LiteRtTensorBuffer tensor_buffer, void** host_buffer_addr, int* fd);
 
-  /* 296: These slots handle events. An asynchronous run signals an event for each output; the output's buffer refers to
-   * this event. */
+  /* 296: The following slots handle events. An asynchronous run signals an event for each output; the output's buffer
+   * refers to this event. */
   LiteRtStatus (*has_tensor_buffer_event)(LiteRtTensorBuffer tensor_buffer, bool* has_event);
   LiteRtStatus (*get_tensor_buffer_event)(LiteRtTensorBuffer tensor_buffer, LiteRtEvent* event);
   LiteRtStatus (*set_tensor_buffer_event)(LiteRtTensorBuffer tensor_buffer, LiteRtEvent event);
@@ -127,14 +129,16 @@ typedef struct LiteRtRuntimeContext {
   LiteRtStatus (*get_custom_event)(LiteRtEvent event, LiteRtCustomEvent* custom_event);
   LiteRtStatus (*wait_event)(LiteRtEvent event, int64_t timeout_in_ms);
 
-  /* 392: This slot returns the options of a run. The options belong to the host, and are valid during the run. */
+  /* 392: The following slot returns the options of a run. The options belong to the host, and are valid during the
+   * run. */
   LiteRtStatus (*external_litert_buffer_context_get_run_options)(
       LiteRtExternalLiteRtBufferContext context, LiteRtOptions* run_options);
-  /* 400: This slot returns the kinds of hardware that options allow. It has existed since version 1.1 of the table. */
+  /* 400: The following slot returns the kinds of hardware that options allow. It has existed since version 1.1 of the
+   * table. */
   LiteRtStatus (*get_options_hardware_accelerators)(
       LiteRtOptions options, LiteRtHwAcceleratorSet* hardware_accelerators);
 
-  /* 408: This slot adds a metric to a metrics object. It has existed since version 1.2 of the table. */
+  /* 408: The following slot adds a metric to a metrics object. It has existed since version 1.2 of the table. */
   LiteRtStatus (*append_metric)(LiteRtMetrics metrics, const LiteRtMetric* metric);
 } LiteRtRuntimeContext;
 
