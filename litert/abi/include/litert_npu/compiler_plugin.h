@@ -34,8 +34,8 @@ typedef struct {
  * [plugin.symbols] dlopen can load the library with the flags RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND | RTLD_NODELETE.
  * The library exports all required functions of this header.
  * [plugin.version] LiteRtGetCompilerPluginVersion returns 0.1.0, which is the version of the interface in this header.
- * LiteRtGetCompilerPluginVersion works before any plugin is created.
- * [plugin.statuses] Every function of this header returns a value of LiteRtStatus.
+ * The host can call LiteRtGetCompilerPluginVersion before it creates a plugin.
+ * [plugin.statuses] Each status that a function of this header returns is a value of the enum LiteRtStatus.
  * [plugin.null_arguments] Recommended: if an out argument (a pointer to memory for a result) or a handle is NULL, a
  * function returns InvalidArgument and does nothing else. Hosts pass NULL only in place of a compile result (rule
  * result.nothing). */
@@ -45,8 +45,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginVersion(LiteRtApiVersion*
  * file that the plugin compiles contains the name.
  *
  * [plugin.manufacturer] The name of the manufacturer is a text of 1 to 123 bytes, because stock LiteRT refuses longer
- * names. It is the same at each call, and stays valid while the library is loaded.
- * LiteRtGetCompilerPluginSocManufacturer works before any plugin is created. */
+ * names. It is the same at each call, and stays valid while the library is loaded. The host can call
+ * LiteRtGetCompilerPluginSocManufacturer before it creates a plugin. */
 LITERT_CAPI_EXPORT const char* LiteRtGetCompilerPluginSocManufacturer(void);
 
 /* Creates a plugin.
@@ -73,13 +73,13 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCreateCompilerPlugin(
  * [destroy.null] LiteRtDestroyCompilerPlugin does nothing if the plugin is NULL.
  * [plugin.ends] When the process ends after all plugins are destroyed, the library does not crash, hang or change the
  * exit status.
- * [destroy.results] The host destroys the results of `compile` before their plugin. */
+ * [destroy.results] The host destroys all compile results of a plugin before it destroys the plugin. */
 LITERT_CAPI_EXPORT void LiteRtDestroyCompilerPlugin(LiteRtCompilerPlugin compiler_plugin);
 
-/* Returns the hardware that the plugin compiles for, as bits.
+/* Returns the kinds of hardware that the plugin compiles for, as a bit mask.
  *
- * [hardware.npu] The bits include kLiteRtHwAcceleratorNpu. If a host compiles a model while it loads the model, the
- * host skips plugins without this bit. */
+ * [hardware.npu] The bit mask includes kLiteRtHwAcceleratorNpu. If a host compiles a model while it loads the model,
+ * the host skips plugins without this bit. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginSupportedHardware(
     LiteRtCompilerPlugin compiler_plugin, LiteRtHwAccelerators* supported_hardware);
 

@@ -1,12 +1,12 @@
 /* This header declares the table of functions that a dispatch library fills. The library is called
  * `libLiteRtDispatch_<vendor>.so` and exports `LiteRtDispatchGetApi`. A library for custom ops with assets, which are
- * the user's files for these ops, also exports `LiteRtDispatchRegisterAsset`. A library that can show tensors inside an
- * NPU call also exports `LiteRtDispatchInvokeTapped`.
+ * the user's files for these ops, also exports `LiteRtDispatchRegisterAsset`. A library that can show the tensors
+ * between the ops of an NPU call, for debugging, also exports `LiteRtDispatchInvokeTapped`.
  *
  * The host calls the functions in this order: first `LiteRtDispatchGetApi`, `initialize` (once in the process) and
  * `check_runtime_compatibility`. For each model, the host calls `device_context_create` and registers the model's
- * assets. For each NPU call, the host calls `invocation_context_create`, and then asks for the requirements of all
- * inputs and of all outputs. After this, the host registers and attaches each buffer. For each run, the host calls
+ * assets. For each NPU call, the host calls `invocation_context_create`, and then asks for the memory requirements of
+ * all inputs and of all outputs. After this, the host registers and attaches each buffer. For each run, the host calls
  * `set_scheduling_info`, `set_options` and `invoke`. At the end, the host detaches all buffers, then unregisters them,
  * then destroys the contexts. Each paragraph that begins with a name, such as invoke.written, is a rule of the
  * contract; `litert-npu vendor check` reports the names of broken rules. */
@@ -60,7 +60,7 @@ typedef struct LiteRtDispatchInterface {
    *
    * [initialize.no_options] `environment` and `options` may be NULL.
    * [initialize.again] A second call of `initialize`, for example after a failed first call, does no harm.
-   * [dispatch.statuses] Every function of the table returns a value of LiteRtStatus.
+   * [dispatch.statuses] Each status that a function of the table returns is a value of the enum LiteRtStatus.
    * [dispatch.null_arguments] Recommended: if an out argument (a pointer to memory for a result) or a context is NULL,
    * a function returns InvalidArgument and does nothing else. Hosts never pass NULL for these arguments. */
   LiteRtStatus (*initialize)(
@@ -76,7 +76,7 @@ typedef struct LiteRtDispatchInterface {
    * [ids.build] The name of the build is a text that may be empty. It is the same at each call, and stays valid while
    * the library is loaded. */
   LiteRtStatus (*get_build_id)(const char** build_id);
-  /* Returns the capabilities of the library, as bits.
+  /* Returns the capabilities of the library, as a bit mask.
    *
    * [capabilities.basic] The capabilities include kLiteRtDispatchCapabilitiesBasic.
    * [capabilities.parts] The capabilities include Async if and only if the table has an `async_interface`, and Graph if
@@ -156,7 +156,8 @@ typedef struct LiteRtDispatchInterface {
   LiteRtStatus (*invocation_context_destroy)(LiteRtDispatchInvocationContext invocation_context);
   /* Optional: sets the scheduling information of the next run, such as its priority.
    *
-   * [scheduling.any] `invocation_context_set_scheduling_info` accepts any value of `fields_mask`, including 0. */
+   * [scheduling.any] `invocation_context_set_scheduling_info` accepts any value of `fields_mask` in `scheduling_info`,
+   * including 0. */
   LiteRtStatus (*invocation_context_set_scheduling_info)(
       LiteRtDispatchInvocationContext invocation_context, const LiteRtSchedulingInfo* scheduling_info);
   /* Attaches a buffer to an input, for all later runs.
