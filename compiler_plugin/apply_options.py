@@ -116,8 +116,9 @@ class ApplyOptions:
         Flag(
             "digest_weights",
             False,
-            "Store a digest of the compiled file even if the file is larger than 64 MiB. With a "
-            "digest, damaged weights are detected when the model is loaded.",
+            "Store a digest (hash) of the whole compiled file, even if the file is larger than "
+            "64 MiB. With this digest, litert-npu check detects any change of the file, also in "
+            "the weights.",
         ),
         Section.TARGET,
     )

@@ -47,8 +47,8 @@ class TransformOptions:
         Flag(
             "extensions",
             (),
-            "A folder with transformations and ops in Python, in its subfolders ops, front, "
-            "middle and back. May be repeated.",
+            "A folder with Python files: your ops in the subfolder ops, and your transformations "
+            "in a subfolder for each phase (front, middle, back). May be repeated.",
             is_repeated=True,
         ),
         Section.TRANSFORMATIONS,
@@ -57,9 +57,10 @@ class TransformOptions:
         Flag(
             "transformations",
             (),
-            "Transformations to run, separated by commas; within a phase, they run in the given "
-            "order. An item is the name of a transformation, a phase (front, middle, back), or "
-            f"the word all. An item that begins with - excludes transformations. {WITHOUT_SELECTION}",
+            "Transformations to run, separated by commas. An item is the name of a transformation, "
+            "a phase (front, middle, back), or the word all. An item -NAME excludes the "
+            "transformation or phase NAME. Within a phase, the transformations run in the given "
+            f"order. {WITHOUT_SELECTION}",
         ),
         Section.TRANSFORMATIONS,
         Goes.MANIFEST,
@@ -82,8 +83,8 @@ class TransformOptions:
         Flag(
             "static_shape",
             False,
-            "Fold the shapes of tensors into constants. The inputs of the output model cannot be "
-            "resized any more.",
+            "Make the shapes of all tensors fixed, and replace values that the model computes "
+            "from shapes by constants. The inputs of the output model cannot be resized any more.",
         ),
         Section.TRANSFORMATIONS,
         Goes.MANIFEST,
@@ -92,7 +93,8 @@ class TransformOptions:
         Flag(
             "disable_nhwc_to_nchw",
             False,
-            "Keep the NHWC layout of partitions, even if the vendor's plugin asks for NCHW.",
+            "Keep the NHWC layout in partitions (the parts of the model for the NPU), even if "
+            "the vendor's plugin asks for NCHW.",
         ),
         Section.LAYOUT,
         Goes.MANIFEST,
@@ -101,7 +103,8 @@ class TransformOptions:
         Flag(
             "fold_limit",
             None,
-            "Maximum number of bytes that folded constants may add to the file; "
+            "Some transformations replace ops by constants (constant folding). This flag is the "
+            "maximum number of bytes that these constants may add to the file; "
             f"{DEFAULT_FOLD_LIMIT} by default.",
             least=0,
         ),

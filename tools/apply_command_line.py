@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 COMMANDS = ("apply", "partition", "compile", "info", "noop")
 
 USAGE = """\
-Compiles a TFLite model for an NPU, and embeds the assets of its custom ops in the output.
+Compiles a TFLite model for an NPU. The output file also contains the assets of the model's custom ops, which are
+the files with the ops' kernels.
 
   apply_plugin --soc_manufacturer=MyVendor --models=MySocModel \\
     --npu_custom_op_info=my_custom_op,path/to/kernel.cl input.tflite output.bin

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 INPUT = Flag(
     "input",
     (),
-    "A file with the data of an input, as [input=]file: a .npy file, .npz file or picture. "
-    "Give the input by name or index. Without input=, a .npz file is for all inputs that the "
-    "file names. Any other file is for the first input that has no file yet. Inputs without "
-    "a file get random data. May be repeated.",
+    "A file with the data of an input, as [input=]file: a .npy file, .npz file or picture. Give "
+    "the input by name or index. If you omit input=, a .npz file gives the data of all inputs "
+    "that the file names, and any other file gives the data of the first input that has no "
+    "file yet. Inputs without a file get random data. May be repeated.",
     is_repeated=True,
 )
 

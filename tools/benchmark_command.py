@@ -310,7 +310,8 @@ _FLAGS = (
     Flag(
         "runs",
         100,
-        "Number of measured runs. After these runs, the NPU calls are measured in half as many runs.",
+        "Number of runs in which the time of the whole model is measured. The time of each NPU "
+        "call is then measured in half as many further runs.",
         least=1,
     ),
     Flag(
@@ -358,10 +359,11 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "FILE\nMeasures the runs of a model and each of its NPU calls, and compares them with runs of "
-    "stock LiteRT on the CPU. If FILE is not compiled, the command first compiles FILE, with "
-    "the given flags of apply_plugin and of the vendor. Without --isolate, kernels run "
-    "in this process with your privileges, no matter who compiled the file.",
+    "FILE\nMeasures the time of a model's run and of each NPU call in the run, and compares the "
+    "model's time with the time of stock LiteRT on the CPU. If FILE is not compiled, the command "
+    "first compiles FILE, with the given flags of apply_plugin and of the vendor. Without "
+    "--isolate, kernels run in this process with your privileges, no matter who compiled the "
+    "file.",
     _FLAGS,
     _run,
     num_arguments=1,

@@ -295,9 +295,9 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "FILE\nChecks whether a compiled file can run on this machine: its vendor, versions, device "
-    "and all digests. The command loads no driver. The exit status is 0 if the file can run, and "
-    "1 if not.",
+    "FILE\nChecks whether a compiled file can run on this machine. For this, the command checks "
+    "the vendor, the versions, the device and all digests (hashes). The command loads no driver. "
+    "The exit status is 0 if the file can run, and 1 if not.",
     (DISPATCH_LIBRARY_PATH, REPORT),
     _run,
     num_arguments=1,

@@ -54,8 +54,8 @@ SEED = Flag("seed", 0, "Seed for the random inputs.", least=0)
 DISPATCH_LIBRARY_PATH = Flag(
     "dispatch_library_path",
     "",
-    "Folder that is searched for vendors' dispatch tables and dispatch libraries, in addition to "
-    "the installed packages.",
+    "Folder with dispatch tables and dispatch libraries, which are the vendors' code for loading "
+    "and running byte code. The command searches this folder and the installed packages.",
 )
 
 VERSION = Flag("version", False, "Show the version and exit.")

@@ -248,12 +248,12 @@ _FLAGS = (
     Flag(
         "reference",
         "",
-        "The model from which FILE was made: stock LiteRT runs this model for comparison. "
-        "Alternatively, a .npz file with golden tensors. A golden tensor has the name of a "
-        "tensor of the model. Golden outputs may also be named out0, out1, and so on. "
-        "The .npz file may also contain "
-        "inputs (in0, in1, ...). If FILE is not compiled, the default is FILE itself; if FILE is "
-        "compiled, this flag is required.",
+        "The model from which FILE was made; stock LiteRT runs this model for comparison. "
+        "Instead, you can give a .npz file with golden tensors, which are the expected values of "
+        "tensors. Each golden tensor has the name of a tensor of the model. Golden outputs may "
+        "also have the names out0, out1, and so on. The .npz file may also contain inputs (in0, "
+        "in1, ...). If FILE is compiled, this flag is required. If not, the default is FILE "
+        "itself.",
     ),
     Flag(
         "kernels",
@@ -266,8 +266,9 @@ _FLAGS = (
     Flag(
         "tolerance",
         0.01,
-        "Maximum relative error that one op may add to a float result: the error, divided by the "
-        "sum of the absolute values of the terms that the op adds up.",
+        "Maximum relative error that one op may add to a float result. The relative error is the "
+        "error, divided by the sum of the absolute values of the terms that the op adds up, such "
+        "as the products in a convolution.",
         least=0,
     ),
     *SAMPLE_FLAGS,
@@ -380,14 +381,14 @@ COMMAND = Command(
     "too, and reports the ops with wrong results. If FILE is not compiled, the command compiles "
     "FILE like apply_plugin does, and accepts the flags of apply_plugin and of the vendor. If "
     "FILE is compiled, the command runs FILE as it is. The command also compiles the --reference "
-    "model, with the flags that are stored in FILE, for two purposes: to find out whether FILE is "
-    "out of date, and to read tensors inside NPU calls if taps are not used (--inside). If FILE "
-    "is the output of transformations, give no flags for compiling: the command then runs "
-    "FILE on the CPU, and compares FILE with the --reference model. NPU calls of a file that "
-    "you have not compiled on this machine run in a "
-    "sandboxed process; --sandbox=off turns the sandbox off. The exit status is 0 if the errors "
-    "of all tensors are within their limits, and 1 if an error is larger. The exit status is 2 if "
-    "the result is unknown, for example because an op on the NPU could not be compared.",
+    "model, with the flags that are stored in FILE. The command thus finds out whether FILE is "
+    "out of date. Without taps (see --inside), the command also needs this compilation to read "
+    "tensors inside NPU calls. If FILE is the output of transformations, give no flags for "
+    "compiling: the command then runs FILE on the CPU, and compares FILE with the --reference "
+    "model. NPU calls of a file that you have not compiled on this machine run in a sandboxed "
+    "process; --sandbox=off turns the sandbox off. The exit status is 0 if the errors of all "
+    "tensors are within their limits, and 1 if an error is larger. The exit status is 2 if the "
+    "result is unknown, for example because an op on the NPU could not be compared.",
     _FLAGS,
     _run,
     num_arguments=1,

@@ -31,10 +31,11 @@ def _run(_: FlagValues, arguments: Sequence[str]) -> int:
 
 COMMAND = Command(
     "SHELL\nPrints a completion script for a shell, bash or zsh. The script completes command "
-    "lines of litert-npu and apply_plugin: commands, flags, values of flags, and file names. The "
-    "script does not start Python. After you update litert-npu, write the script to its file again.\n\n"
-    "  litert-npu completion bash > ~/.litert_npu_completion; echo '. ~/.litert_npu_completion' >> ~/.bashrc\n "
-    " litert-npu completion zsh > ~/.litert_npu_completion; echo '. ~/.litert_npu_completion' >> "
+    "lines of litert-npu and apply_plugin: commands, flags, values of flags, and file names. "
+    "Completion is fast, because the script does not start Python. After you update litert-npu, "
+    "write the script to its file again.\n\n  litert-npu completion bash > "
+    "~/.litert_npu_completion; echo '. ~/.litert_npu_completion' >> ~/.bashrc\n  litert-npu "
+    "completion zsh > ~/.litert_npu_completion; echo '. ~/.litert_npu_completion' >> "
     "~/.zshrc\n\nIn ~/.zshrc, the line that this command adds must be below the line that calls "
     "compinit.",
     (),

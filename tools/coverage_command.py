@@ -37,8 +37,9 @@ _FLAGS = (
         "flops",
         (),
         "Number of arithmetic operations of an op whose cost is unknown, for example a custom "
-        "op. The value has the form op,formula, for example MyOp,2*B*F*Y*X. The formula may "
-        "use the dimensions B, F, Y and X of output 0. Give the flag once for each op.",
+        "op. The value has the form op,formula, for example MyOp,2*B*F*Y*X. In the formula, B, "
+        "F, Y and X are the batch, channels, height and width of output 0. Give the flag once "
+        "for each op.",
         is_repeated=True,
     ),
     Flag(

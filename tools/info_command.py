@@ -135,7 +135,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "\nLists compiler plugins, dispatch tables, OpenCL drivers and versions on this machine.",
+    "\nLists the compiler plugins, dispatch tables, OpenCL drivers and software versions on this "
+    "machine.",
     _FLAGS,
     _run,
 )

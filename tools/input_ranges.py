@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 INPUT_RANGE = Flag(
     "input_range",
     (),
-    "Range of the random numbers for one input, as input:LOW:HIGH, such as ids:0:63. The input is "
-    "given by name or index. By default, if an op such as GATHER reads the input as indices, "
-    "the input gets valid indices. May be repeated.",
+    "Range of the random numbers for one input, as input:LOW:HIGH, such as ids:0:63. Give the "
+    "input by name or index. Without this flag, an input that an op such as GATHER reads as "
+    "indices gets valid indices. May be repeated.",
     is_repeated=True,
 )
 

@@ -54,8 +54,8 @@ _FLAGS = (
     Flag(
         "extract",
         "",
-        "Part of the file to extract: the name of an asset or of a companion file, "
-        "byte_code:<index>, or metadata:<name>.",
+        "Part of the file to extract: the name of an asset or of a companion file (a file to "
+        "which an asset refers), byte_code:<index>, or metadata:<name>.",
     ),
     Flag("output", "", "File to which --extract writes the part."),
     REPORT,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from .command import CommandGroup
 
 COMMAND = CommandGroup(
-    "Commands for the author of a kernel: create, check, run, measure and tune a layer for one "
-    "custom op.",
+    "Commands for the author of a kernel: create, check, run, measure and tune a layer, which is "
+    "the implementation of one op.",
     ".layer.{}",
     {
         "build": "compile a layer ahead of time, into a .bin file",
@@ -17,6 +17,7 @@ COMMAND = CommandGroup(
             "write a layer whose kernel does nothing, to find out how much time a faster kernel "
             "can save at most"
         ),
-        "tune": "measure a kernel with several local sizes, and write the best size into the layer description",
+        "tune": "measure a kernel with several local sizes (sizes of a work group), and write the best "
+        "size into the layer's description",
     },
 )

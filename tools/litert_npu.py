@@ -29,12 +29,12 @@ COMMANDS = {
     "sign": "sign a file with your private key",
     "verify": "check the signature of a file",
     "layer": "create, check, run, measure and tune a kernel for a custom op",
-    "tune": "find the fastest block sizes for builtin ops on this device, and store them for later runs",
+    "tune": "measure which settings make builtin ops fastest on this device, and store these settings",
     "vendor": "create, export and check a vendor's compiler plugin and dispatch table",
     "transform": "run transformations on a TFLite model, without compiling it",
-    "opt": "run passes of the reference compiler on IR text",
+    "opt": "run compiler passes on IR text, which is the reference compiler's form of a model",
     "completion": "print a script that completes command lines in bash or zsh",
-    "info": "list the vendors, OpenCL drivers and versions on this machine",
+    "info": "list the vendors, OpenCL drivers and software versions on this machine",
 }
 
 

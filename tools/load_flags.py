@@ -35,14 +35,16 @@ _TELLING_OF_DUMPS = "litert.model.kernel_files"
 _ACCELERATOR = Flag(
     "accelerator",
     ("npu", "cpu"),
-    "Devices that the model may use: npu, cpu or npu,cpu. With npu alone, a model with ops "
-    "for the CPU is an error. NPU calls of a compiled model always run on the NPU.",
+    "Devices that the model may use: npu, cpu or npu,cpu. With npu alone, a model that has ops "
+    "for the CPU causes an error. Even with cpu alone, the NPU calls of a compiled model run on "
+    "the NPU.",
 )
 RUN_FLAGS = (
     Flag(
         "signature",
         "",
-        "Key of the signature to run. The default is the model's first signature.",
+        "Key of the signature (an entry point of the model) to run. The default is the model's "
+        "first signature.",
     ),
     Flag(
         "threads",
@@ -79,8 +81,9 @@ RUN_FLAGS = (
     Flag(
         "build_timeout",
         30.0,
-        "Time limit of each load and of the first run of each NPU call, in seconds. The limit "
-        "applies in the driver's own process (--isolate).",
+        "Time limit, in seconds, for each step of loading in the driver, such as building a "
+        "kernel, and for the first run of each NPU call. The limit applies if the driver runs in "
+        "its own process (--isolate).",
         least=0.001,
         is_duration=True,
     ),
@@ -88,7 +91,7 @@ RUN_FLAGS = (
         "call_timeout",
         10.0,
         "Time limit of each run of an NPU call after its first run, in seconds. The limit "
-        "applies in the driver's own process (--isolate).",
+        "applies if the driver runs in its own process (--isolate).",
         least=0.001,
         is_duration=True,
     ),
@@ -108,12 +111,12 @@ LOAD_FLAGS = (
     _ACCELERATOR,
     *RUN_FLAGS[2:],
     *(option.flag for option in _AT_LOAD),
-    _LIBS,
+    _LIBS._replace(help="A folder with compiler plugins. The installed plugins can still be used."),
     Flag(
         "cache_folder",
         "",
-        "Folder that stores compiled models, so that the next load of an uncompiled FILE does "
-        "not compile FILE again. The folder is created if it is missing.",
+        "Folder that stores compiled models. If FILE is not compiled, the next load of FILE uses "
+        "the stored model, and compiles nothing. The folder is created if it is missing.",
     ),
     _DUMPS["dump_kernels"],
     _DUMPS["dump_folder"]._replace(

@@ -227,11 +227,11 @@ def _read(path: str) -> bytes:
 
 
 COMMAND = Command(
-    "FILE --passes=A,B,C\nReads IR text of the reference compiler (a dump of apply_plugin "
-    "--dump_ir_after=all, edited or not), verifies the text, runs passes, and prints the "
-    "resulting text. Without --passes, the command only verifies and prints the text. With "
-    "--emit=FILE, the command also writes a compiled file with one NPU call, which runs the "
-    "function in the text.",
+    "FILE --passes=A,B,C\nReads and verifies IR text, which is the reference compiler's form of "
+    "a model. The text is a dump of apply_plugin --dump_ir_after=all, edited or not. The command "
+    "then runs passes, and prints the resulting text. Without --passes, the command only "
+    "verifies and prints the text. With --emit=FILE, the command also writes a compiled file "
+    "with one NPU call, which runs the function in the text.",
     _FLAGS,
     _run,
     num_arguments=1,

@@ -84,8 +84,9 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 COMMAND = Command(
     "IN OUT\nRuns transformations on a TFLite model and writes the resulting model, which "
-    "computes the same results and also runs in stock LiteRT. The command reports the number "
-    "of matches and the time of each transformation.",
+    "computes the same results and also runs in stock LiteRT. For each transformation, the "
+    "command reports how many matches the transformation found in the model, and how long the "
+    "transformation took.",
     _FLAGS,
     _run,
     num_arguments=2,

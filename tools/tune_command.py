@@ -77,10 +77,10 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "\nMeasures the kernels of builtin ops on this device, with different sizes of vectors, "
-    "blocks and units of work. If other sizes are clearly faster than the default sizes, "
-    "the command stores the faster sizes in the cache. Later runs with the same device and driver "
-    "version use the stored sizes.",
+    "\nMeasures the kernels of builtin ops on this device, with different settings, which are "
+    "the sizes of vectors, of blocks and of units of work. If other sizes are clearly faster "
+    "than the default sizes, the command stores the faster sizes in the cache. Later runs with "
+    "the same device and driver version use the stored sizes.",
     (
         Flag(
             "reset",

@@ -52,8 +52,9 @@ class Hosting:
         Flag(
             "plugin_in_process",
             False,
-            "Run a plugin that is a shared library in this process. A crash of the plugin then "
-            "ends the command.",
+            "By default, a plugin that is a shared library runs in its own process. With this "
+            "flag, the plugin runs in the command's process, and a crash of the plugin ends the "
+            "command.",
         ),
         Section.PLUGINS,
     )
@@ -61,8 +62,8 @@ class Hosting:
         Flag(
             "isolate_plugin",
             False,
-            "Run Python plugins in their own processes. Plugins that are shared libraries run in "
-            "their own processes by default.",
+            "By default, a Python plugin runs in the command's process. With this flag, the "
+            "plugin runs in its own process.",
         ),
         Section.PLUGINS,
     )

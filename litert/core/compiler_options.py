@@ -164,8 +164,8 @@ class DumpOptions:
         Flag(
             "dump_ir_after",
             "",
-            "After a pass, write the IR of the vendor's compiler to --dump_folder. Give the name of "
-            "the pass, or all for every pass.",
+            "After a pass of the vendor's compiler, write the IR (the compiler's form of the "
+            "model) to --dump_folder. Give the name of the pass, or all for every pass.",
         ),
         Section.DUMPS,
         _TO_PLUGIN,
@@ -227,8 +227,9 @@ class CompilerOptions:
         Flag(
             "compiler_options_max_partitions",
             0,
-            "Maximum number of partitions. The largest partitions run on the NPU, and all other "
-            "ops run on the CPU. 0 means no limit.",
+            "Maximum number of partitions (groups of ops for the NPU). If there are more "
+            "partitions, only the largest partitions run on the NPU, and all other ops run on "
+            "the CPU. 0 means no limit.",
             least=0,
         ),
         Section.PARTITIONS,
@@ -258,10 +259,10 @@ class CompilerOptions:
         Flag(
             "custom_layers",
             (),
-            "A file that describes custom layers, or a folder of such files. The layers apply to "
-            "any model that has their ops. This flag may be repeated. The environment variable "
-            f"{CUSTOM_LAYERS_VARIABLE} lists more such files. If this flag and the variable "
-            "both have a layer for an op, the op gets the layer of the flag.",
+            "A file that describes custom layers, or a folder of such files. A layer implements "
+            "all ops that have the layer's name, in any model. This flag may be repeated. The "
+            f"environment variable {CUSTOM_LAYERS_VARIABLE} lists more such files. A layer from "
+            "this flag has priority over a layer from the variable.",
             is_repeated=True,
         ),
         Section.LAYERS,
@@ -296,9 +297,10 @@ class CompilerOptions:
         Flag(
             "partition_strategy",
             PARTITION_STRATEGIES[0],
-            "Strategy for grouping ops into partitions. 'default' is the plugin's own "
-            "strategy. 'weakly_connected' makes the largest possible groups of connected ops. "
-            "A group never depends on its own results, not even through other ops.",
+            "How ops are grouped into partitions, which are the parts of the model for the NPU. "
+            "With 'default', the vendor's plugin decides. With 'weakly_connected', each "
+            "partition is the largest possible group of connected ops. If an op outside a group "
+            "has to run between ops of the group, the group is split.",
             choices=PARTITION_STRATEGIES,
         ),
         Section.PARTITIONS,
@@ -309,8 +311,8 @@ class CompilerOptions:
         Flag(
             "taps",
             False,
-            "Keep the names of tensors in the byte code, so that a debugger can read tensors "
-            "inside NPU calls.",
+            "Keep the names of tensors in the byte code, so that litert-npu compare can read "
+            "tensors inside NPU calls.",
         ),
         Section.DUMPS,
         _TO_PLUGIN | Goes.MANIFEST,
@@ -320,9 +322,10 @@ class CompilerOptions:
         Flag(
             "replace_ir",
             (),
-            "An IR file that --dump_ir_after wrote and that you edited, as "
-            "Partition_0=edited.mlir. The compilation of the function Partition_0 continues "
-            "from this file. Give the flag once for each function.",
+            "A function and an IR file, as Partition_0=edited.mlir. An IR file contains the "
+            "compiler's form of the function; --dump_ir_after writes such files, and you can "
+            "edit them. The compilation of the function continues from the IR file. Give the "
+            "flag once for each function.",
             is_repeated=True,
         ),
         Section.DUMPS,

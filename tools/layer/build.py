@@ -51,18 +51,20 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "FILE -o OUT.bin\nCompiles a layer ahead of time, for each device of this machine and for "
-    "each op of a model, or for given shapes. Ops with equal shapes, types and options share "
-    "their machine code. Use the .bin file in place of FILE in --npu_custom_op_info. If the "
-    ".bin file has no code for a device, or if machine code is not allowed, the sources in the "
-    ".bin file are built when the model is loaded.",
+    "FILE -o OUT.bin\nCompiles a layer ahead of time, for each device of this machine. The layer "
+    "is compiled for the ops of a model (--model), or for given shapes (--inputs, --outputs). "
+    "Ops with equal shapes, types and options share their machine code. Use the .bin file in "
+    "place of FILE in --npu_custom_op_info. If the .bin file has no code for a device, or if "
+    "machine code is not allowed, the sources in the .bin file are built when the model is "
+    "loaded.",
     (
         *LAYER_FLAGS,
         Flag("o", "", "Path of the .bin file to write."),
         Flag(
             "source",
             True,
-            "Also put the sources into the .bin file, for devices for which the file has no code.",
+            "Also put the layer's source files into the .bin file. If the .bin file has no "
+            "machine code for a device, the kernel is built from these source files.",
         ),
     ),
     _run,

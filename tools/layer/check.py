@@ -102,9 +102,10 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "FILE\nReads a layer, binds it to each op of a model (or to given shapes), builds its "
-    "kernel, and shows the kernel's arguments. Ops with equal shapes, types and options are checked "
-    "only once. The exit status is 1 if the layer does not fit an op, or if its kernel does not build.",
+    "FILE\nReads a layer, and checks whether the layer fits the ops of a model, or given shapes. "
+    "The command also builds the layer's kernel, and shows the kernel's arguments. Ops with "
+    "equal shapes, types and options are checked only once. The exit status is 1 if the layer "
+    "does not fit an op, or if its kernel does not build.",
     _FLAGS,
     _run,
     num_arguments=1,

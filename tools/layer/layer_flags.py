@@ -52,17 +52,19 @@ def open_ops(flags: FlagValues) -> Iterator[tuple[str, Sequence[Subject]]]:
 REFERENCE_FLAGS = tuple(Flag(name, "", explanation) for name, explanation in OPTIONS.items())
 """The options of the reference vendor, as flags."""
 
+_OP = Flag(
+    "op",
+    "",
+    "The op that the layer implements: the op's name, its index in the main subgraph, or "
+    "SUBGRAPH:INDEX. The default is the model's only custom op.",
+)
+
 OP_FLAGS = (
     Flag("model", "", "A model with the op that the layer implements."),
-    Flag(
-        "op",
-        "",
-        "The op that the layer implements: the op's name, its index in the main subgraph, or "
-        "SUBGRAPH:INDEX. By default the op has the same name as FILE, or is the model's only "
-        "custom op.",
-    ),
+    _OP,
     *REFERENCE_FLAGS,
 )
+"""Flags that choose an op, for commands that write a new layer."""
 
 
 def given_vendor_options(flags: FlagValues) -> dict[str, str]:
@@ -73,7 +75,13 @@ def given_vendor_options(flags: FlagValues) -> dict[str, str]:
 
 
 LAYER_FLAGS = (
-    *OP_FLAGS,
+    OP_FLAGS[0],
+    _OP._replace(
+        help="The op that the layer implements: the op's name, its index in the main subgraph, or "
+        "SUBGRAPH:INDEX. By default, the op has the name of FILE or of a layer in FILE. If the model "
+        "has no such op, the default is the model's only custom op."
+    ),
+    *REFERENCE_FLAGS,
     Flag(
         "inputs",
         "",
@@ -89,17 +97,22 @@ LAYER_FLAGS = (
     Flag(
         "options",
         "",
-        "Options of the op, for use without --model: a FlexBuffer map, written as JSON, or "
-        "@FILE for a file with the bytes of a C struct.",
+        "Options of the op, for use without --model. Write options that are a FlexBuffer map as "
+        'JSON, such as {"alpha": 2.0}. For options that are a C struct, write @FILE, where '
+        "FILE contains the struct's bytes.",
     ),
     Flag(
         "shape_bounds",
         (),
-        "The largest shape of a dynamic tensor of the op, as NAME:SHAPE, for example keep:100. Give the "
-        "flag once for each tensor.",
+        "The largest shape of a dynamic tensor of the op, as NAME:SHAPE with the tensor's name, "
+        "for example keep:100. Give the flag once for each tensor.",
         is_repeated=True,
     ),
-    Flag("soc_model", "", "SoC model to compile for. The default is EMU8."),
+    Flag(
+        "soc_model",
+        "",
+        "Model of the emulated NPU to compile for: EMU8 (the default), EMU4 or EMU16.",
+    ),
     Flag(
         "asset_root",
         "",

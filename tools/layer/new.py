@@ -19,8 +19,8 @@ _FLAGS = (
     Flag(
         "kind",
         "",
-        "Kind of the asset to write. The default is cl, or json for an op whose options are a C "
-        "struct.",
+        "Kind of the asset to write. The default is json if the op's options are a C struct, or "
+        "if the kernel computes the shapes of outputs. For all other ops, the default is cl.",
         choices=["", "cl", "json", "xml"],
     ),
     Flag("o", "", "Output folder. The default is a folder with the op's name."),
@@ -47,8 +47,9 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 COMMAND = Command(
     "--model=MODEL --op=NAME\nWrites a working skeleton of a layer for an op: a kernel with the "
     "op's arguments and options, a reference function in NumPy, and a README with the next "
-    "commands. If the kind of asset needs a description, the command also writes a description. "
-    "The skeleton builds and runs without changes.",
+    "commands. For the kinds json and xml (see --kind), the command also writes a description "
+    "file, which says how the kernel's arguments correspond to the op's tensors and options. The "
+    "skeleton builds and runs without changes.",
     _FLAGS,
     _run,
 )

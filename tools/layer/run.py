@@ -204,8 +204,8 @@ _FLAGS = (
     Flag(
         "flops",
         "",
-        "Number of floating-point operations of one run, as a formula. The formula may use the "
-        "dimensions B, F, Y, X of output 0, as in 2*B*F*Y*X.",
+        "Number of floating-point operations of one run, as a formula such as 2*B*F*Y*X. In the "
+        "formula, B, F, Y and X are the batch, channels, height and width of output 0.",
     ),
     REPORT,
 )
@@ -218,10 +218,10 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "FILE\nRuns a layer on one op on the device, compares the outputs with a reference function "
-    "or golden arrays, and compares the time with the limits of the device. The exit status is 1 "
-    "if an output differs by more than the tolerance, or if the kernel writes past its tensors "
-    "or leaves a part of an output unwritten.",
+    "FILE\nRuns a layer for one op on the device. The command compares the outputs with a "
+    "reference function or with golden (expected) arrays, and the kernel's speed with the "
+    "maximum speed of the device. The exit status is 1 if an output differs by more than the "
+    "tolerance, or if the kernel writes past its tensors or leaves a part of an output unwritten.",
     _FLAGS,
     _run,
     num_arguments=1,

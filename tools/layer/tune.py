@@ -260,11 +260,11 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 
 
 COMMAND = Command(
-    "FILE\nMeasures a kernel with different local sizes, each in its own process. Then the "
-    "command measures the best sizes again, in alternating runs. If a size is clearly better "
-    "than the present size, the command writes "
-    "the better size into the layer's description (.json, .xml) and keeps all other text. For a "
-    ".cl file, the command writes a .json description into the same folder.",
+    "FILE\nMeasures a kernel with different local sizes, which are sizes of a work group. The "
+    "command measures each size in a separate process. Then the command measures the best sizes "
+    "again, in alternating runs. If a size is clearly better than the present size, the command "
+    "writes the better size into the layer's description (.json, .xml) and keeps all other text. "
+    "For a .cl file, the command writes a .json description into the same folder.",
     (
         *LAYER_FLAGS,
         *INPUT_FLAGS,

@@ -62,8 +62,9 @@ _FLAGS = (
         "tolerance",
         0.01,
         "Maximum relative difference between float results of the vendor and of LiteRT's CPU "
-        "kernels: the difference, divided by the sum of the absolute values of the terms that an "
-        "op adds up. If this sum is unknown, the difference is divided by the largest output.",
+        "kernels. The relative difference is the difference, divided by the sum of the absolute "
+        "values of the terms that an op adds up, such as the products in a convolution. If this "
+        "sum is unknown, the difference is divided by the largest output.",
         least=0,
     ),
     Flag("timeout", 60.0, "Time limit of each check, in seconds.", least=0.1, is_duration=True),
@@ -135,9 +136,10 @@ def _options(texts: Sequence[str]) -> dict[str, str]:
 
 COMMAND = Command(
     "NAME | FILES\nChecks a vendor's compiler plugin and dispatch library, in Python or C, "
-    "against each rule of the contract. Give the name of an installed vendor, a folder, or one "
-    "or two files. If the vendor's code crashes, hangs or exits, the command reports this like a "
-    "broken rule. The exit status is 1 if a rule is broken, or if no rule could be checked.",
+    "against each rule of LiteRT's contract with vendors. Give the name of an installed vendor, "
+    "a folder, or one or two files. If the vendor's code crashes, hangs or exits, the command "
+    "reports this like a broken rule. The exit status is 1 if a rule is broken, or if no rule "
+    "could be checked.",
     _FLAGS,
     _run,
     num_arguments=2,
