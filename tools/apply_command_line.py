@@ -68,7 +68,7 @@ _BEFORE = (
         "apply",
         "What the command does. 'apply' compiles the model. 'partition' moves the ops for the "
         "NPU into subgraphs of their own, and writes the model. 'compile' compiles whole "
-        "subgraphs, and writes their byte code. 'info' lists the compiler plugins. 'noop' "
+        "subgraphs, and writes only their byte code. 'info' lists the compiler plugins. 'noop' "
         "reads the model, and writes the same model.",
         choices=COMMANDS,
     ),

@@ -221,7 +221,8 @@ COMMAND = Command(
     "FILE\nRuns a layer for one op on the device. The command compares the outputs with a "
     "reference function or with golden (expected) arrays, and the kernel's speed with the "
     "maximum speed of the device. The exit status is 1 if an output differs by more than the "
-    "tolerance, or if the kernel writes past its tensors or leaves a part of an output unwritten.",
+    "tolerance, or if the kernel has another fault, such as a write past its tensors or an "
+    "unwritten part of an output.",
     _FLAGS,
     _run,
     num_arguments=1,

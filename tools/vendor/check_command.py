@@ -31,8 +31,8 @@ _FLAGS = (
         "companion",
         (),
         "A file that an asset refers to, for a vendor in C. The value has the form "
-        "op/relative/path,path: the name of the op, the file's path relative to the asset, and "
-        "the path of the file. The flag may be repeated.",
+        "op/relative/path,path: the name of the op, the path by which the asset refers to the "
+        "file, and the path of the file on this machine. The flag may be repeated.",
         is_repeated=True,
     ),
     Flag(
