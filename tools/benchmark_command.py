@@ -361,9 +361,9 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
 COMMAND = Command(
     "FILE\nMeasures the time of a model's run and of each NPU call in the run, and compares the "
     "model's time with the time of stock LiteRT on the CPU. If FILE is not compiled, the command "
-    "first compiles FILE, with the given flags of apply_plugin and of the vendor. Without "
-    "--isolate, kernels run in this process with your privileges, no matter who compiled the "
-    "file.",
+    "first compiles FILE; flags for compilation, such as --npu_custom_op_info, and flags of the "
+    "vendor apply to this compilation. Without --isolate, kernels run in this process with your "
+    "privileges, no matter who compiled the file.",
     _FLAGS,
     _run,
     num_arguments=1,

@@ -235,9 +235,10 @@ def _page(report: ProfileReport, spans: Sequence[Span]) -> Page:
 
 COMMAND = Command(
     "FILE\nShows how the time of a model's run is divided among NPU calls, ops on the CPU, and "
-    "the rest. If FILE is not compiled, the command first compiles FILE, with the given flags "
-    "of apply_plugin and of the vendor. Without --isolate, kernels run in this process "
-    "with your privileges, no matter who compiled the file.",
+    "the rest. If FILE is not compiled, the command first compiles FILE; flags for compilation, "
+    "such as --npu_custom_op_info, and flags of the vendor apply to this compilation. Without "
+    "--isolate, kernels run in this process with your privileges, no matter who compiled the "
+    "file.",
     _FLAGS,
     _run,
     num_arguments=1,

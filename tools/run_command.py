@@ -291,11 +291,11 @@ def _range(texts: Sequence[str]) -> Range:
 
 
 COMMAND = Command(
-    "FILE\nRuns a model once, and shows statistics of its outputs. If FILE is not compiled, "
-    "the command first compiles FILE, with the given flags of apply_plugin and of the vendor. "
-    "A file that you have not compiled on this machine runs in a sandboxed process; "
-    "--sandbox=off turns the sandbox off. With --golden, the exit status is 1 if an "
-    "output differs from the golden output by more than the tolerance.",
+    "FILE\nRuns a model once, and shows statistics of its outputs. If FILE is not compiled, the "
+    "command first compiles FILE; flags for compilation, such as --npu_custom_op_info, and flags "
+    "of the vendor apply to this compilation. A file that you have not compiled on this machine "
+    "runs in a sandboxed process; --sandbox=off turns the sandbox off. With --golden, the exit "
+    "status is 1 if an output differs from the golden output by more than the tolerance.",
     _FLAGS,
     _run,
     num_arguments=1,
