@@ -10,11 +10,11 @@ from compiler_plugin.transformations.transformation import Transformation
 
 
 class FoldConstants(Transformation):
-    """Replaces an op by its result from stock LiteRT, within `--fold_limit`, if the op depends only on constants.
+    """Replaces an op that depends only on constants by its result, if `--fold_limit` allows the larger file.
 
-    Ops that compute values from the shape of an input are not folded, so that the model can be resized;
-    `--static_shape` folds these ops too. `fold_dequantize` folds DEQUANTIZE ops, and `fold_densify` folds DENSIFY
-    ops.
+    Stock LiteRT computes the result. Ops that compute values from the shape of an input are not folded, so that
+    the model can be resized; `--static_shape` folds these ops too. `fold_dequantize` folds DEQUANTIZE ops, and
+    `fold_densify` folds DENSIFY ops.
     """
 
     def run_after(self) -> Sequence[str]:

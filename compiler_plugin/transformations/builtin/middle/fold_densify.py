@@ -10,7 +10,7 @@ from compiler_plugin.transformations.transformation import Transformation
 
 
 class FoldDensify(Transformation):
-    """Replaces the DENSIFY of a sparse constant by a dense constant, within `--fold_limit`.
+    """Replaces the DENSIFY of a sparse constant by a dense constant, if `--fold_limit` allows the larger file.
 
     Use this transformation for NPUs that need weights as constants, and for kernels that do not exploit sparsity.
     XNNPACK looks for zeros in weights that come from a DENSIFY, and can then use faster sparse kernels.

@@ -8,7 +8,7 @@ from compiler_plugin.transformations.transformation import Transformation
 
 
 class FoldDequantize(Transformation):
-    """Replaces the DEQUANTIZE of a constant by a float32 constant, within `--fold_limit`.
+    """Replaces the DEQUANTIZE of a constant by a float32 constant, if `--fold_limit` allows the larger file.
 
     The input of such a DEQUANTIZE contains float16 weights, or integers with scales. If a partition boundary
     separates a DEQUANTIZE from the op that reads it, the op's weights are not constant, and XNNPACK refuses the
