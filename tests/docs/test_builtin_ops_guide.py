@@ -11,7 +11,8 @@ from vendor_reference.compiler.library.library_op import FLOATS, LibraryOp, libr
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "builtin_ops.md"
 HEAD = (
-    "| op | layer | types | further conditions | options in tests | difference from stock |\n"
+    "| op | name in the [IR](levels.md) | types | further conditions | values of options in tests "
+    "| largest allowed difference from stock LiteRT |\n"
     "|---|---|---|---|---|---|\n"
 )
 END = "<!-- end of the list -->"
@@ -34,12 +35,12 @@ def _tried(op: LibraryOp) -> tuple[str, str]:
     """Returns the options of the op's random calls, and the allowed difference from stock's results."""
     maker = find_maker(op)
     if maker is None or op.name in NEED_SCALES:
-        return "", "at most one step of the quantized tensor"
+        return "", "one step of the quantized tensor"
     options = [
         f"{key} {', '.join(str(v) for v in dict.fromkeys(values))}"
         for key, values in maker.options.items()
     ]
     floats = [t.name.lower() for t in op.types if t in FLOATS]
     limits = {name: limit for name in floats if (limit := maker.limit(name))}
-    text = ", ".join(f"at most {limit:.0e} in {name}" for name, limit in limits.items())
+    text = ", ".join(f"{limit:.0e} in {name}" for name, limit in limits.items())
     return "; ".join(options), text or "exact"

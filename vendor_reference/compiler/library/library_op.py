@@ -305,8 +305,8 @@ class LibraryOp(ABC):
 
     def types_text(self) -> str:
         """Returns the types of the op's tensors, for the table in `docs/builtin_ops.md`."""
-        quantized = f"quantized {type_names(self.quantized)}" if self.quantized else ""
-        return ", ".join(filter(None, (type_names(self.types), quantized)))
+        quantized = f"quantized: {type_names(self.quantized)}" if self.quantized else ""
+        return "; ".join(filter(None, (type_names(self.types), quantized)))
 
     @abstractmethod
     def kernel(self, call: PlacedOp) -> KernelSpec:

@@ -383,9 +383,8 @@ def test_the_vendors_manual_says_what_each_network_takes(networks: Path) -> None
     told: dict[str, list[int]] = {}
     for line in table:
         names, ops, *added = (cell.strip() for cell in line.strip("|").split("|"))
-        first, *others = names.split(", ")
-        same = [first, *(_twin(first, other) for other in others)]
-        counts = [int(number) for number in ops.split(", ")]
+        same = names.split(" and ")
+        counts = [int(number) for number in ops.split(" and ")]
         for name, count in zip(same, counts * len(same), strict=False):
             told[name] = [count, *map(int, added)]
     found: dict[str, list[int]] = {}
@@ -394,11 +393,6 @@ def test_the_vendors_manual_says_what_each_network_takes(networks: Path) -> None
             report = change_layout(model, model.subgraphs[0], "NCHW")
         found[path.stem] = [report.ops, report.transposes, report.reshapes]
     assert told == found
-
-
-def _twin(first: str, other: str) -> str:
-    """`hand_landmark_full, lite` and `selfie_segmentation, landscape`."""
-    return first.replace("full", other) if first.endswith("full") else f"{first}_{other}"
 
 
 def test_a_network_with_a_custom_op_has_its_transposes_around_it(networks: Path) -> None:
