@@ -53,15 +53,15 @@ def test_structs_are_as_large_as_stocks(struct: str, size: int) -> None:
 
 def test_what_the_header_says_of_options_are_the_schemas_numbers() -> None:
     enums = {
-        "a fused activation": "ActivationFunctionType",
-        "a padding": "Padding",
+        "fused activation": "ActivationFunctionType",
+        "A padding": "Padding",
         "mirror pad": "MirrorPadMode",
-        "a weights format": "FullyConnectedOptionsWeightsFormat",
+        "A weights format": "FullyConnectedOptionsWeightsFormat",
     }
     text = " ".join(Path(header_path("compiler_context.h")).read_text().replace("*", " ").split())
     for words, enum in enums.items():
-        said = text.split(f"{words} ", 1)[1].removeprefix("is ").split(";")[0].split(".")[0]
-        numbers = {int(number): name for name, number in re.findall(r"(\w+) (\d+)", said)}
+        said = text.split(f"{words} is ", 1)[1].split(". ")[0]
+        numbers = {int(number): name for name, number in re.findall(r"(\w+) \((\d+)\)", said)}
         assert numbers == ENUMS[enum], enum
 
 

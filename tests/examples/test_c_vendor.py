@@ -220,7 +220,7 @@ def test_an_asset_that_is_no_number_is_refused_by_the_driver(
     c_vendor: Path, gained: Path, tmp_path: Path, asset: str
 ) -> None:
     apply_ours(c_vendor, gained, tmp_path / "o.tflite", asset)
-    with pytest.raises(LiteRtError, match="'Cobalt', invocation_context_create of 'f1'"):
+    with pytest.raises(LiteRtError, match="'Cobalt', in invocation_context_create of 'f1'"):
         load(c_vendor, tmp_path / "o.tflite")
 
 

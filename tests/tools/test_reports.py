@@ -16,7 +16,9 @@ import pytest
 from litert_npu_tools import apply_command_line, apply_plugin, litert_npu
 from litert_npu_tools.command import Command, CommandGroup, run_guarded
 
+from litert.core.errors import LiteRtError
 from litert.core.quoting import continued
+from litert.core.status import Status
 from tests.tools.report_schemas import REPORTS, error_schema, file_name, schema_of
 from vendor_reference.authoring import sanitizer
 
@@ -118,9 +120,8 @@ def test_a_command_s_report_and_exit_status_are_as_documented(
         assert not _faults(printed.out, error_schema(is_open=False))
         error = json.loads(printed.out)
         assert error["exit_code"] == 2
-        assert re.search(
-            f"^{error['status']}: {re.escape(continued(error['what']))}", printed.err, re.MULTILINE
-        )
+        message = LiteRtError(Status[error["status"]], error["what"], error["where"], error["hint"])
+        assert f"\n{continued(str(message))}\n" in f"\n{printed.err}"
         assert "Traceback" not in printed.err and "defect" not in printed.err
     else:
         assert not _faults(printed.out, schema_of(command, is_open=False))
