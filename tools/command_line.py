@@ -193,7 +193,7 @@ def _value_error(said: str, flags: FlagValues, hint: str) -> LiteRtError:
     choices = getattr(flags[name].parser, "enum_values", None)
     if choices:
         near = closest_name(value, choices)
-        listed = f"Allowed values: {', '.join(filter(None, choices))}."
+        listed = f"Allowed values: {', '.join(choices)}."
         question = f"Did you mean --{name}={near}? " if near else ""
         return usage_error(f"--{name} has the unknown value '{value}'", f"{question}{listed}")
     if flags[name].boolean:

@@ -39,6 +39,12 @@ _ACCELERATOR = Flag(
     "for the CPU causes an error. Even with cpu alone, the NPU calls of a compiled model run on "
     "the NPU.",
 )
+_HELP_AT_LOAD = {
+    "soc_manufacturer": "Name of the NPU's vendor. By default, if the command line has flags for "
+    "compilation, the reference vendor compiles FILE. Without such flags, the other installed "
+    "vendors are tried."
+}
+"""Help texts of flags that have another default than in `apply_plugin`."""
 RUN_FLAGS = (
     Flag(
         "signature",
@@ -110,7 +116,7 @@ LOAD_FLAGS = (
     *RUN_FLAGS[:2],
     _ACCELERATOR,
     *RUN_FLAGS[2:],
-    *(option.flag for option in _AT_LOAD),
+    *(o.flag._replace(help=_HELP_AT_LOAD.get(o.field, o.flag.help)) for o in _AT_LOAD),
     _LIBS._replace(help="A folder with compiler plugins. The installed plugins can still be used."),
     Flag(
         "cache_folder",

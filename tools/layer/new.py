@@ -18,10 +18,10 @@ _FLAGS = (
     *OP_FLAGS,
     Flag(
         "kind",
-        "",
+        None,
         "Kind of the asset to write. The default is json if the op's options are a C struct, or "
         "if the kernel computes the shapes of outputs. For all other ops, the default is cl.",
-        choices=["", "cl", "json", "xml"],
+        choices=["cl", "json", "xml"],
     ),
     Flag("o", "", "Output folder. The default is a folder with the op's name."),
 )

@@ -20,7 +20,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     vendor_options = given_vendor_options(flags)
     with open_ops(flags) as (op_name, subjects):
         files = stub_layer(op_name, subjects)
-    paths = write_new_files(flags.o, files)
+    paths = write_new_files(flags.o or ".", files)
     commands = stub_commands(op_name, paths[-1], flags.model, vendor_options)
     lines = [
         *(f"Wrote {path}" for path in paths),
@@ -39,6 +39,6 @@ COMMAND = Command(
     "--model=MODEL --op=NAME\nWrites a layer whose kernel does nothing. Before you write a real "
     "kernel, measure the time of the network with this layer: with a real kernel, the network "
     "cannot be faster.",
-    (*OP_FLAGS, Flag("o", ".", "Output folder.")),
+    (*OP_FLAGS, Flag("o", "", "Output folder. The default is the current folder.")),
     _run,
 )
