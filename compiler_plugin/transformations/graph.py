@@ -105,8 +105,8 @@ class Graph(InferredGraph):
             node and an output index; an array or number, which becomes a new constant; or None for an omitted
             optional input. Plain numbers become float32 or int32.
           attributes: Options of a builtin op, with enum values given by name; or FlexBuffer entries of a custom
-            op. Omitted options have the schema's defaults, except that strides are 1, and the output type of SHAPE
-            and ARG_MAX is INT32.
+            op. Omitted options have the schema's defaults, except that strides are 1, and the output type of
+            SHAPE, ARG_MAX and ARG_MIN is INT32.
           name: Name of the first output tensor.
           outputs: Number of output ports. By default, a builtin op gets the output ports that its operator has
             with these attributes, and a custom op gets one output port.
