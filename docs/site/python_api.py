@@ -129,6 +129,8 @@ def _entry(module: str, name: str) -> Iterator[str]:
             continue  # private, or described by a base class
         if isinstance(member, property):
             returns = inspect.get_annotations(member.fget)["return"] if member.fget else "Any"
+            if not isinstance(returns, str):
+                returns = inspect.formatannotation(returns)
             yield f"\n#### {name}.{member_name}\n```py\n{member_name}: {returns}\n```\n"
             yield from _sections(member.__doc__)
         elif inspect.isfunction(function) and not issubclass(value, Enum):
