@@ -110,8 +110,8 @@ class Companion:
     """A companion file: a file that an asset refers to.
 
     Attributes:
-      relative_path: Path of the companion file, relative to the asset's folder, with `/` as separator and without
-        `..`.
+      relative_path: Path of the companion file, with `/` as separator and without `..`. The path is relative to
+        the asset's folder, or to `CompilerOptions.asset_root` if this folder contains the asset.
       blob: Content of the companion file.
     """
 

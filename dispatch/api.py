@@ -205,9 +205,10 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     ) -> None:
         """Gives the vendor one asset of the model, or one companion file, to which an asset refers.
 
-        The name of a companion file is `<op>/<relative path>`, with the path relative to the asset's folder. The
-        asset is mapped into memory and stays valid until the device context is destroyed. The vendor should store
-        the buffer, not a copy of its bytes (section 3 of LiteRT's custom op assets guide).
+        The name of a companion file is `<op>/<path>`, where `<path>` is the compiler plugin's
+        `Companion.relative_path`. The asset is mapped into memory and stays valid until the device context is
+        destroyed. The vendor should store the buffer, not a copy of its bytes (section 3 of LiteRT's custom op
+        assets guide).
         """
 
     def get_input_requirements(
