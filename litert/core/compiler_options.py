@@ -31,7 +31,7 @@ class CustomOpInfo:
     """A custom op and the path of its asset, as given by the flag `--npu_custom_op_info=op,path`.
 
     Attributes:
-      op_name: Name of the custom op (its custom code in the model) that the asset implements.
+      op_name: Name of the op that the asset implements: the custom code of a custom op, or a builtin op's name.
       asset_path: Path of the asset.
     """
 

@@ -72,7 +72,7 @@ def write_model(
       digest_weights: Whether a file of more than 64 MiB gets a digest, too. A file gets a digest only if the
         model's `has_digest` is true.
       permissions: Mode bits that the file may have, such as 0o600. The default is 0o666. In a command, the default
-        consists of the bits that all input files have, and of the owner's bits (0o600).
+        consists of the bits of 0o666 that all input files have, and of the owner's bits (0o600).
 
     Raises:
       LiteRtError: FILE_IO, if writing fails; INVALID_GRAPH_INVARIANT, if the graph is inconsistent;

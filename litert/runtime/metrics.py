@@ -121,8 +121,8 @@ class OpMetrics:
       parent: Index in `RunMetrics.ops` of the entry that contains this entry: a control flow op, the ops of a
         delegate, or an NPU call. -1 if no entry contains it.
       count: Number of times that the op ran, in all runs of the model.
-      times: Statistics of the time per run of the model. If the op ran several times in one run of the model, the
-        time of this run is the sum of these times.
+      times: Statistics of the time per run of the model. If the op ran several times in one run of the model,
+        its times in this run are added.
       operators: XNNPACK's names for the operators that ran.
     """
 
