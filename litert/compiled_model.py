@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from dispatch.event import Event, JoinedEvent, wait_for_all
 from dispatch.worker import Worker
-from litert.core.counts import out_of_range
+from litert.core.counts import names_text, out_of_range
 from litert.core.errors import LiteRtError
 from litert.core.interrupts import interrupts_as_they_came
 from litert.core.status import Status
@@ -28,7 +28,7 @@ from litert.environment import Environment, EnvironmentOptions
 from litert.hardware_accelerator import HardwareAccelerator
 from litert.model.blob import MappedFile
 from litert.options import CpuOptions, GpuOptions, Options
-from litert.runtime.loaded_model import LoadedModel
+from litert.runtime.loaded_model import REOPEN, LoadedModel
 from litert.runtime.loading import load_model
 from litert.runtime.metrics import RunMetrics
 from litert.runtime.signature import (
@@ -495,7 +495,7 @@ class CompiledModel:
     @property
     def _model(self) -> LoadedModel:
         if self._loaded is None:
-            raise LiteRtError(Status.RUNTIME_FAILURE, "the model is closed")
+            raise LiteRtError(Status.RUNTIME_FAILURE, "the model is closed", hint=REOPEN)
         return self._loaded
 
     def _at(self, index: int) -> SignatureRunner:
@@ -505,14 +505,18 @@ class CompiledModel:
         for signature in self._model.signatures:
             if signature.key == key:
                 return signature
-        keys = ", ".join(signature.key for signature in self._model.signatures)
-        if keys == PLACEHOLDER_SIGNATURE:
+        keys = [signature.key for signature in self._model.signatures]
+        if keys == [PLACEHOLDER_SIGNATURE]:
             raise LiteRtError(
                 Status.NOT_FOUND,
                 f"the model has no signatures, so there is no signature '{key}'",
                 hint="Omit the signature to run the main subgraph.",
             )
-        raise LiteRtError(Status.NOT_FOUND, f"the model has no signature '{key}', only {keys}")
+        raise LiteRtError(
+            Status.NOT_FOUND,
+            f"the model has no signature '{key}'",
+            hint=f"{names_text('signature', keys)}.",
+        )
 
     def _details(
         self, signature: SignatureRunner, arguments: Sequence[SignatureTensor]

@@ -104,12 +104,17 @@ def test_buffers_and_arrays_may_take_turns(model: CompiledModel) -> None:
 
 
 WRONG: dict[str, tuple[Any, str | None, Status, str]] = {
-    "an input too few": ({"x": X}, None, Status.MISSING_INPUT_TENSOR, "the input 'y' has no array"),
+    "an input too few": (
+        {"x": X},
+        None,
+        Status.MISSING_INPUT_TENSOR,
+        "no array was given for input 'y'",
+    ),
     "an input too many": (
         {"x": X, "y": Y, "z": Y},
         None,
         Status.NOT_FOUND,
-        "no input 'z', only 'x', 'y'",
+        r"the model has no input 'z' \(signature 'minus'\)\. The inputs are x, y\.",
     ),
     "another type": ({"x": X.astype(int), "y": Y}, None, Status.INVALID_ARGUMENT, "astype"),
     "another shape": ({"x": X[:, :1], "y": Y}, None, Status.INVALID_ARGUMENT, r"\[1, 1\]"),
@@ -123,7 +128,7 @@ WRONG: dict[str, tuple[Any, str | None, Status, str]] = {
         {"x": "text", "y": Y},
         None,
         Status.INVALID_ARGUMENT,
-        "cannot make an array of type float32",
+        "the value cannot be converted to an array of type float32",
     ),
     "None": ({"x": None, "y": Y}, None, Status.INVALID_ARGUMENT, r"the given shape is \[\]"),
     "an array without a name": (
@@ -138,7 +143,12 @@ WRONG: dict[str, tuple[Any, str | None, Status, str]] = {
         Status.INVALID_ARGUMENT,
         r"list, which is not a mapping.*x, y",
     ),
-    "no such signature": ({}, "none", Status.NOT_FOUND, "no signature 'none', only minus, square"),
+    "no such signature": (
+        {},
+        "none",
+        Status.NOT_FOUND,
+        r"no signature 'none'\. The signatures are minus, square",
+    ),
 }
 
 

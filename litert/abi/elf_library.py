@@ -74,7 +74,8 @@ def elf_library(
     if machine not in _MACHINES:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"vendors in shared libraries do not run on {machine}, only on {' and '.join(_MACHINES)}",
+            f"vendors in shared libraries (.so) cannot run on a {machine} machine, only on "
+            f"{' and '.join(_MACHINES)}",
         )
     code = b""
     places: dict[str, tuple[int, int]] = {}  # offset and size of each function

@@ -49,15 +49,17 @@ class Handles:
         found = self._objects.get(number)
         if found is not None and isinstance(found, kind):
             return found
+        name = kind.__name__.lstrip("_")
         if not number:
-            what = f"the {kind.__name__} handle is NULL"
+            what = f"the caller passed NULL instead of a handle of type {name}"
         elif found is None:
             what = (
-                f"{number:#x} is not the handle of an existing {kind.__name__}: "
+                f"{number:#x} is not the handle of an existing {name}: "
                 "the handle was never made, or was released"
             )
         else:
-            what = f"the {kind.__name__} handle refers to an object of type {type(found).__name__}"
+            other = type(found).__name__.lstrip("_")
+            what = f"the caller passed a handle of type {other} instead of a handle of type {name}"
         raise LiteRtError(Status.INVALID_ARGUMENT, what)
 
     def drop(self, handle: Any) -> None:

@@ -30,8 +30,8 @@ def to_c(tensor_type: RankedTensorType, target: Any) -> None:
     if layout.rank > MAX_RANK:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"the tensor has rank {layout.rank}, but LiteRT's C interface has room for {MAX_RANK} "
-            "dimensions",
+            f"the tensor has {layout.rank} dimensions, but LiteRT's C interface supports at most "
+            f"{MAX_RANK}",
         )
     target.element_type = int(tensor_type.element_type)
     target.layout.rank = layout.rank
@@ -58,12 +58,15 @@ def from_c(source: Any) -> RankedTensorType:
       LiteRtError: INVALID_ARGUMENT, if the pointer is NULL, the rank is above 8, or the element type is unknown.
     """
     if not source:
-        raise LiteRtError(Status.INVALID_ARGUMENT, "the pointer to a tensor type is NULL")
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT, "the caller passed NULL instead of a pointer to a tensor type"
+        )
     layout = source.layout
     rank, number = int(layout.rank), int(source.element_type)
     if rank > MAX_RANK:
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"the tensor type has rank {rank}, which is too high"
+            Status.INVALID_ARGUMENT,
+            f"the tensor type has {rank} dimensions, but may have at most {MAX_RANK}",
         )
     try:
         element_type = ElementType(number)

@@ -13,9 +13,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from litert.core.counts import names_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
-from litert.core.suggestion import closest_name
+from litert.core.suggestion import did_you_mean
 from litert.core.vendor_names import option_prefix, plain_name
 
 FLAGS_OF_FIELDS = {
@@ -135,7 +136,7 @@ def vendor_payloads(manufacturer: str, options: Mapping[str, str]) -> Mapping[st
     payloads: dict[str, list[str]] = {}
     for name, value in options.items():
         if "\n" in value or "\0" in value:
-            raise _unfit(name, value, "text in one line")
+            raise _unfit(name, value, "a single line of text")
         prefix = option_prefix(manufacturer, name)
         suffix = name[len(prefix) :].lstrip("_-")
         identifier = _stock_identifier(manufacturer) or prefix.replace("-", "_").lower()
@@ -232,12 +233,11 @@ def _intel(name: str, suffix: str, value: str) -> Iterator[str]:
                 index = _graph(name, value, graph)
                 yield f"graph.{index}.configs_map.{key} = {_quoted(name, text)}"
     else:  # the plugin would ignore it silently
-        flags = [f"{_INTEL}_{flag}" for flag in _INTEL_FLAGS]
-        near = closest_name(name, flags)
+        flags = [f"--{_INTEL}_{flag}" for flag in _INTEL_FLAGS]
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            f"unknown flag --{name}; the flags are {', '.join(f'--{flag}' for flag in flags)}",
-            hint=f"Did you mean --{near}?" if near else "",
+            f"unknown flag --{name}",
+            hint=did_you_mean(f"--{name}", flags, f"{names_text('flag', flags)}."),
         )
 
 
@@ -246,7 +246,7 @@ def _pairs(name: str, entries: Sequence[str], separator: str) -> list[tuple[str,
     for entry in filter(None, entries):
         key, found, text = entry.partition(separator)
         if not found or not key:
-            raise _unfit(name, entry, f"pairs of the form key{separator}value")
+            raise _unfit(name, entry, f"one or more pairs of the form key{separator}value")
         pairs.append((key, text))
     return pairs
 
@@ -254,7 +254,9 @@ def _pairs(name: str, entries: Sequence[str], separator: str) -> list[tuple[str,
 def _graph(name: str, value: str, index: str) -> int:
     if not re.fullmatch(r"-1|\d+", index):
         raise _unfit(
-            name, value, "graph:value, where graph is the index of a graph, or -1 for all graphs"
+            name,
+            value,
+            "of the form graph:value, where graph is the index of a graph, or -1 for all graphs",
         )
     return int(index)
 
@@ -262,6 +264,6 @@ def _graph(name: str, value: str, index: str) -> int:
 def _unfit(name: str, value: str, allowed: str) -> LiteRtError:
     return LiteRtError(
         Status.INVALID_TOOL_CONFIG,
-        f"--{name} has the value {value!r:.100}, but takes {allowed}",
+        f"the value of --{name} contains {value!r:.100}, but must be {allowed}",
         hint="See the vendor's documentation for its flags.",
     )

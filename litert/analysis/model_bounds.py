@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from litert.core.counts import names_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.model.reader import read_model
@@ -30,7 +31,9 @@ def choose_bounds(paths: Sequence[str], bounds: Bounds) -> list[Bounds]:
                 Status.INVALID_TOOL_CONFIG,
                 f"no model has a tensor '{name}' with a dynamic shape",
                 "--shape_bounds",
-                f"Inputs with a dynamic shape: {', '.join(inputs)}." if inputs else "Leave it out.",
+                f"{names_text('input with a dynamic shape', inputs)}."
+                if inputs
+                else "Omit --shape_bounds: no model has an input with a dynamic shape.",
             )
     return [{n: bound for n, bound in bounds.items() if n in names} for names in named]
 

@@ -9,6 +9,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 _SUFFIX = ".tflite"
+_HINT = "Give paths of TFLite models, or of folders that contain TFLite models."
 
 
 def find_models(paths: Sequence[str]) -> list[str]:
@@ -24,13 +25,16 @@ def find_models(paths: Sequence[str]) -> list[str]:
         if os.path.isdir(path):
             models = sorted(_models_below(path))
             if not models:
-                raise LiteRtError(Status.NOT_FOUND, f"no *{_SUFFIX} in or below this folder", path)
+                raise LiteRtError(
+                    Status.NOT_FOUND,
+                    f"the folder and its subfolders contain no {_SUFFIX} file",
+                    path,
+                    _HINT,
+                )
         elif os.path.exists(path):
             models = [path]
         else:
-            raise LiteRtError(
-                Status.NOT_FOUND, "no such file or folder", path, "Name TFLite models, or folders."
-            )
+            raise LiteRtError(Status.NOT_FOUND, "no such file or folder", path, _HINT)
         for model in models:
             found.setdefault(os.path.realpath(model), model)
     return list(found.values())

@@ -26,13 +26,13 @@ def call_function(function: Function, op: Op, inputs: Sequence[Any]) -> list[Any
         function raised.
     """
     results = []
-    for tensor, array in zip(op.outputs, function(op, inputs), strict=True):
+    for index, (tensor, array) in enumerate(zip(op.outputs, function(op, inputs), strict=True)):
         if array.shape != tensor.shape and tensor.type.layout.is_static:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the reference of op {op.name} returns shape {list(array.shape)}, but the "
-                f"model has {list(tensor.shape)}",
-                hint="Return outputs with the shapes in the model.",
+                f"the reference function of op '{op.name}' returned an array of shape {list(array.shape)} "
+                f"for output {index}, but this output has shape {list(tensor.shape)} in the model",
+                hint="Change the function: the arrays that it returns must have the shapes in the model.",
             )
         results.append(array.astype(tensor.element_type.numpy_dtype))
     return results

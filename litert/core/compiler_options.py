@@ -113,7 +113,7 @@ def parse_shapes(
             both = " and ".join("x".join(map(str, b)) for b in (bounds[name], bound))
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
-                f"two --{flag} for '{name}': {both}",
+                f"--{flag} gives tensor '{name}' two different shapes: {both}",
                 hint=f"Give each tensor one {noun}.",
             )
     return bounds
@@ -130,11 +130,11 @@ def parse_replacements(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, equals, path = text.partition("=")
         if not (name and equals and path):
-            what = f"--replace_ir={text} does not have a function's name and a file"
+            what = f"--replace_ir={text} does not give both the name of a function and a file"
             hint = "Write the value like Partition_0=edited.mlir."
             raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=hint)
         if files.setdefault(name, path) != path:
-            what = f"two --replace_ir for '{name}': {files[name]} and {path}"
+            what = f"--replace_ir gives function '{name}' two different files: {files[name]} and {path}"
             raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint="Give each function one file.")
     return files
 
@@ -340,7 +340,7 @@ class CompilerOptions:
         if self.partition_strategy not in PARTITION_STRATEGIES:
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
-                f"the partition strategy is {self.partition_strategy!r:.100}",
+                f"unknown partition strategy {self.partition_strategy!r:.100}",
                 hint=f"Use {' or '.join(PARTITION_STRATEGIES)}.",
             )
         seen: dict[str, CustomOpInfo] = {}
@@ -354,7 +354,7 @@ class CompilerOptions:
             if info.op_name in seen:
                 raise LiteRtError(
                     Status.INVALID_TOOL_CONFIG,
-                    f"the op '{info.op_name}' has two assets: {seen[info.op_name].asset_path} and "
+                    f"custom op '{info.op_name}' was given two assets: {seen[info.op_name].asset_path} and "
                     f"{info.asset_path}",
                     hint="Give each op one asset.",
                 )

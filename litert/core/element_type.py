@@ -66,7 +66,9 @@ class ElementType(IntEnum):
         import numpy as np
 
         if not self._numpy:
-            raise LiteRtError(Status.UNSUPPORTED, f"the element type {self.name} has no NumPy type")
+            raise LiteRtError(
+                Status.UNSUPPORTED, f"NumPy has no type for the element type {self.name}"
+            )
         if self._numpy.startswith(("bfloat", "float8")):
             import ml_dtypes  # noqa: F401 (NumPy knows them once it is imported)
         return np.dtype(self._numpy)

@@ -36,6 +36,8 @@ _HINT = (
     "A formula may contain whole numbers, B, F, Y, X, sizes such as INPUT0_DIMS[3], + - * / %, "
     "parentheses, min(X, 8), broadcast(B, INPUT1_DIMS[0]) and same(B, INPUT1_DIMS[0])."
 )
+_VALUE_HINT = "Correct the formula, or use tensors of other shapes."
+_TENSOR_HINT = "In the formula, use only inputs and outputs that the op has."
 
 Shapes = Sequence[Sequence[Size] | None]
 """Shapes of an op's inputs or outputs; None for an absent optional input."""
@@ -111,8 +113,10 @@ class Formula:
             used = [f"{d}={n}" for d, n in zip("BFYX", dims, strict=True) if self.has_letters]
             used += [f"{size}={n}" for size, n in sizes.items()]
             limit = f", but may be at most {most}" if value > most else ", but must be at least 0"
-            where = " where " if used else ""
-            raise _error(self.text, f"is {value}{where}{', '.join(used)}{limit}")
+            where = " for " if used else ""
+            raise _error(
+                self.text, f"has the value {value}{where}{', '.join(used)}{limit}", _VALUE_HINT
+            )
         return value
 
     def _size(self, size: TensorSize, inputs: Shapes, outputs: Shapes) -> Size:
@@ -120,16 +124,20 @@ class Formula:
         kind = "output" if size.is_output else "input"
         if size.tensor >= len(shapes):
             raise _error(
-                self.text, f"uses {kind} {size.tensor}, but {index_range(kind, len(shapes))}"
+                self.text,
+                f"uses {kind} {size.tensor} of the op, but {index_range(kind, len(shapes))}",
+                _TENSOR_HINT,
             )
         shape = shapes[size.tensor]
         if shape is None:
-            raise _error(self.text, f"uses {size}, but the op omits this {kind}")
+            raise _error(
+                self.text, f"uses {size}, but the op omits {kind} {size.tensor}", _TENSOR_HINT
+            )
         sizes = kernel_dims(shape) if size.is_bfyx else shape
         if size.dimension >= len(sizes):
             shown = ", ".join(str(n) if isinstance(n, int) else "?" for n in sizes)
             has = f"{kind} {size.tensor} has only {count_text(len(sizes), 'dimension')}: [{shown}]"
-            raise _error(self.text, f"uses {size}, but {has}")
+            raise _error(self.text, f"uses {size}, but {has}", _VALUE_HINT)
         return sizes[size.dimension]
 
     def __eq__(self, other: object) -> bool:
@@ -164,14 +172,16 @@ class _Parser:
         while at < len(text):
             match = _TOKEN.match(text, at)
             if not match:
-                raise _error(text, f"has {text[at]!r} at column {at + 1}")
+                raise _error(
+                    text, f"contains the invalid character {text[at]!r} at column {at + 1}"
+                )
             self._tokens.append(match.group().strip())
             at = match.end()
 
     def formula(self) -> _Value:
         value = self._sum()
         if token := self._peek():
-            raise _error(self._text, f"has '{token}' where an operator must be")
+            raise _error(self._text, f"contains '{token}' where an operator must be")
         return value
 
     def _sum(self) -> _Value:
@@ -192,7 +202,7 @@ class _Parser:
             for operator, operand in rest:
                 next_value = operand(dims, sizes)
                 if operator in "/%" and next_value == 0:
-                    raise _error(self._text, "divides by zero")
+                    raise _error(self._text, "divides by zero", _VALUE_HINT)
                 total = ARITHMETIC[operator](total, next_value)
             return total
 
@@ -204,7 +214,7 @@ class _Parser:
         if token.isdigit():
             number = int(token) if len(token) < 20 else _MOST + 1
             if number > _MOST:
-                raise _error(self._text, f"has a number that is greater than {_MOST}")
+                raise _error(self._text, f"contains a number that is greater than {_MOST}")
             return lambda dims, sizes: number
         if len(token) == 1 and token in "bfyxBFYX":
             index = "BFYX".index(token.upper())
@@ -217,7 +227,8 @@ class _Parser:
         if token in _FUNCTIONS and self._peek() == "(":
             self._next += 1
             return self._call(token)
-        raise _error(self._text, f"has '{token}' where a value must be" if token else "ends early")
+        place = f"contains '{token}'" if token else "ends"
+        raise _error(self._text, f"{place} where a number, a variable or '(' must be")
 
     def _tensor_size(self, found: re.Match[str]) -> _Value:
         size = TensorSize(found[1] == "OUTPUT", int(found[2]), found[3] == "DIMS", int(found[4]))
@@ -245,7 +256,7 @@ class _Parser:
             try:
                 made: Size = ARITHMETIC[name](*found)
             except ValueError as error:
-                raise _error(self._text, str(error)) from None
+                raise _error(self._text, str(error), _VALUE_HINT) from None
             return made
 
         return value
@@ -253,11 +264,11 @@ class _Parser:
     def _enter(self) -> None:
         self._depth += 1
         if self._depth > _DEPTH:
-            raise _error(self._text, f"has more than {_DEPTH} nested parentheses")
+            raise _error(self._text, f"contains more than {_DEPTH} nested parentheses")
 
     def _expect(self, token: str) -> None:
         if self._peek() != token:
-            raise _error(self._text, f"has a '(' without the matching '{token}'")
+            raise _error(self._text, f"contains a '(' without the matching '{token}'")
         self._next += 1
         self._depth -= token == ")"
 
@@ -265,6 +276,6 @@ class _Parser:
         return self._tokens[self._next] if self._next < len(self._tokens) else ""
 
 
-def _error(text: str, what: str) -> LiteRtError:
+def _error(text: str, what: str, hint: str = _HINT) -> LiteRtError:
     shown = text if len(text) <= 60 else text[:57] + "..."
-    return LiteRtError(Status.INVALID_ARGUMENT, f"formula '{shown}' {what}", hint=_HINT)
+    return LiteRtError(Status.INVALID_ARGUMENT, f"formula '{shown}' {what}", hint=hint)

@@ -43,7 +43,7 @@ def output_sizes(rule: OutputShape, inputs: Sequence[Sequence[Size] | None]) -> 
         if shape is None:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the output must have the shape of input {rule.input}, but the op has no such input",
+                f"the output must have the shape of input {rule.input}, but the op has no input {rule.input}",
             )
         return shape
     first = inputs[0] if inputs and inputs[0] is not None else ()

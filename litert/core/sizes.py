@@ -107,7 +107,9 @@ def broadcast(lhs: Size, rhs: Size) -> Size:
     if lhs == 1:
         return rhs
     if isinstance(lhs, int) and isinstance(rhs, int):
-        raise ValueError(f"computes broadcast({lhs}, {rhs}), but the sizes are neither equal nor 1")
+        raise ValueError(
+            f"computes broadcast({lhs}, {rhs}), but the two sizes must be equal, or one of them must be 1"
+        )
     return Operation("broadcast", lhs, rhs)
 
 
@@ -116,7 +118,7 @@ def same(lhs: Size, rhs: Size) -> Size:
     if lhs == rhs:
         return lhs
     if isinstance(lhs, int) and isinstance(rhs, int):
-        raise ValueError(f"computes same({lhs}, {rhs}), but the sizes must be equal")
+        raise ValueError(f"computes same({lhs}, {rhs}), but the two sizes must be equal")
     return Operation("same", lhs, rhs)
 
 

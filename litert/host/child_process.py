@@ -214,11 +214,12 @@ class ChildProcess:
         status = self._wait(max(self._deadline - time.monotonic(), 0.1))
         if status is None:
             return self.error(
-                f"closed its output{self._doing()}, and was stopped", Status.TIMEOUT_EXPIRED
+                f"closed its output{self._doing()} but did not end, so it was stopped",
+                Status.TIMEOUT_EXPIRED,
             )
         self._drain()
         if status == 0:
-            return self.error(f"ended too early{self._doing()}, with status 0")
+            return self.error(f"ended with status 0{self._doing()}, before it had sent its reply")
         if status > 0:
             return self.error(f"ended with status {status}{self._doing()}")
         name = signal.Signals(-status).name

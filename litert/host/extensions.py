@@ -317,12 +317,12 @@ def _guard_import(
             what = f"{type(error).__name__}: {error.msg}"
             if error.filename and not error.filename.startswith("<"):  # a file, not evaluated text
                 place = f"{error.filename}:{error.lineno}"
-        hint = "Fix the module, or remove it from the search path."
+        hint = "Correct the module, or remove the module's file or package."
         if isinstance(error, LiteRtError):
             what, inner, hint = error.what, error.where, error.hint or hint
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"cannot import the module: {what}",
+            f"cannot import the Python module: {what}",
             ", ".join(filter(None, [file_and_line(where, place), inner])),
             hint,
         ) from error

@@ -227,7 +227,7 @@ class Service:
             raise
         except Exception as error:  # an error in a message, which may come from a compromised child
             self._end_error = self._child.error(
-                f"sent an invalid reply (reading it raised {describe(error)})"
+                f"sent a reply that cannot be read: {describe(error)}"
             )
             self._finalizer()
             raise self._end_error from error

@@ -88,7 +88,7 @@ def set_assets(model: Model, assets: Sequence[Asset]) -> None:
         if other is not asset and not (other.companion_path or asset.companion_path):
             raise LiteRtError(
                 Status.ALREADY_EXISTS,
-                f"the op '{asset.op_name}' has two assets",
+                f"custom op '{asset.op_name}' was given two assets",
                 hint="Give each op one asset.",
             )
         if other is not asset:

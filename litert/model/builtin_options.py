@@ -87,7 +87,7 @@ def make_builtin_options(
         if fields:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{op_name} has no options, but values were given for {', '.join(fields)}",
+                f"op {op_name} has no options, but was given values for the options {', '.join(fields)}",
             )
         return None, None
     union, type_name = found

@@ -73,7 +73,7 @@ def unpack(module: Blob, where: str = "") -> tuple[Blob, Sequence[Asset]]:
     except ValueError as error:
         raise LiteRtError(
             Status.INVALID_FLATBUFFER,
-            f"the container of byte code and assets is damaged: {error}",
+            f"the container of byte code and assets in the file is damaged: {error}",
             where,
             "Compile the model again.",
         ) from error
@@ -99,10 +99,10 @@ def _unpack(module: Blob, where: str) -> tuple[Blob, Sequence[Asset]]:
     if version != _VERSION:
         raise LiteRtError(
             Status.WRONG_VERSION,
-            f"the byte code container has version {version}, but this reader takes version "
-            f"{_VERSION}",
+            f"the byte code container in the file has version {version}, but this version of "
+            f"litert-npu reads only version {_VERSION}",
             where,
-            "Load the file with the version of litert-npu that compiled the file.",
+            "Use the version of litert-npu that compiled the file, or compile the model again.",
         )
     text = _HEADER.size + count * _ENTRY.size
     if text > module.size:

@@ -56,9 +56,10 @@ class CallMetadata(Generic[_Call]):
         if version != _VERSION:
             raise LiteRtError(
                 Status.WRONG_VERSION,
-                f"the metadata has version {version}, but this reader takes version {_VERSION}",
+                f"the metadata of the NPU calls has version {version}, but this version of litert-npu reads only "
+                f"version {_VERSION}",
                 where,
-                "Load the file with the version of litert-npu that compiled the file.",
+                "Use the version of litert-npu that compiled the file, or compile the model again.",
             )
         return array(self._call).read(fields["calls"])
 

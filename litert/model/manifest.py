@@ -117,7 +117,7 @@ class Manifest:
         """
         try:
             if len(data) > _MAX_SIZE:
-                what = f"it has {len(data)} bytes, but may have at most {_MAX_SIZE}"
+                what = f"the manifest has {len(data)} bytes, but may have at most {_MAX_SIZE}"
                 raise LiteRtError(Status.INVALID_FLATBUFFER, what, where)
             root = JsonNode.parse(data, where, Status.INVALID_FLATBUFFER)
             version = root.fields(("version",), is_open=True)["version"].integer(0, _MOST)
@@ -127,15 +127,16 @@ class Manifest:
             place = error.where.removeprefix(where).removeprefix(", ")
             raise LiteRtError(
                 Status.INVALID_FLATBUFFER,
-                f"the manifest is damaged: {error.what}{f', {place}' if place else ''}",
+                f"the file's manifest is damaged: {error.what}{f', {place}' if place else ''}",
                 where,
                 "Compile the model again.",
             ) from None
         raise LiteRtError(
             Status.WRONG_VERSION,
-            f"the manifest has version {version}, but this reader takes version {_VERSION}",
+            f"the file's manifest has version {version}, but this version of litert-npu reads only "
+            f"version {_VERSION}",
             where,
-            "Read the file with the version of this project that wrote the file.",
+            "Use the version of litert-npu that compiled the file, or compile the model again.",
         )
 
 

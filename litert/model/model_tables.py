@@ -187,7 +187,9 @@ class ModelTables:
             element_type = _TENSOR_TYPES.get(tensor.element_type)
             if element_type is None:
                 raise LiteRtError(
-                    Status.INVALID_IR_TYPE, f"tensor '{tensor.name}' has no element type"
+                    Status.INVALID_IR_TYPE,
+                    f"tensor '{tensor.name}' has no element type",
+                    hint="Set element_type of this tensor to a type other than NONE.",
                 )
             packed.append(
                 pack(
@@ -264,7 +266,7 @@ class ModelTables:
         if number is None:
             raise LiteRtError(
                 Status.INVALID_GRAPH_INVARIANT,
-                f"the signature '{signature.key}' refers to a subgraph that the model lacks",
+                f"signature '{signature.key}' refers to a subgraph that is not in the model's list of subgraphs",
             )
         offsets = [
             *self._tensor_map(0, signature.inputs, subgraph),
@@ -304,7 +306,8 @@ def _with_others(listed: Sequence[_Item], used: Sequence[_Item]) -> list[_Item]:
 def _not_held_together(subgraph: Subgraph) -> LiteRtError:
     return LiteRtError(
         Status.INVALID_GRAPH_INVARIANT,
-        f"the subgraph '{subgraph.name}' uses a tensor that is not in its list of tensors",
+        f"subgraph '{subgraph.name}' uses a tensor that is not in the subgraph's list of tensors",
+        hint="Add each tensor that the ops, inputs and outputs use to Subgraph.tensors.",
     )
 
 

@@ -54,15 +54,15 @@ def read_stamp(model: Model, where: str = "") -> Stamp | None:
     data = bytes(blob.view[: 2 * FIELD_SIZE + 1])
     try:
         if len(data) != 2 * FIELD_SIZE:
-            raise ValueError(f"it has {count_text(blob.size, 'byte')}, not {2 * FIELD_SIZE}")
+            raise ValueError(f"the stamp has {count_text(blob.size, 'byte')}, not {2 * FIELD_SIZE}")
         fields = data[:FIELD_SIZE], data[FIELD_SIZE:]
         manufacturer, soc_model = (field.split(b"\0", 1)[0].decode() for field in fields)
         if not manufacturer:
-            raise ValueError("it has no manufacturer")
+            raise ValueError("the stamp has no manufacturer")
     except ValueError as error:
         raise LiteRtError(
             Status.INVALID_FLATBUFFER,
-            f"the stamp is damaged: {error}",
+            f"the stamp in the model, which names the vendor and the SoC model, is damaged: {error}",
             where,
             "Compile the model again.",
         ) from None
@@ -79,7 +79,8 @@ def _field(name: str) -> bytes:
     if len(data) > FIELD_SIZE - 2 or not name.isprintable():
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the name {name[:150]} does not fit into a stamp",
-            hint=f"A manufacturer or SoC model may have at most {FIELD_SIZE - 2} printable bytes.",
+            f"the name {name[:150]!r} is too long, or contains characters that cannot be printed",
+            hint="The name of a manufacturer or SoC model may have at most "
+            f"{FIELD_SIZE - 2} bytes, all printable.",
         )
     return data.ljust(FIELD_SIZE, b"\0")

@@ -145,7 +145,8 @@ def _encode_array(
         if array.dtype.kind in "biuf" and dtype.kind in "biu" and not np.all(elements == array):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"cannot make a constant: the type {element_type.name} cannot hold some of the elements",
+                f"cannot make a constant: some elements of the array do not fit the type {element_type.name}",
+                hint="Choose another element type, or convert the array first.",
             )
         return tensor_type, Blob(elements.tobytes())
     except (TypeError, ValueError) as error:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dispatch.tensor_buffer import TensorBuffer
+from litert.core.counts import names_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.runtime.loaded_model import LoadedModel
@@ -68,10 +69,20 @@ class ArrayRunner:
         where = signature_text(self._signature.key)
         for name in inputs:
             if name not in self._names:
-                known = ", ".join(f"'{argument.name}'" for argument in self._signature.inputs)
-                raise LiteRtError(Status.NOT_FOUND, f"no input '{name}', only {known}", where)
+                known = [argument.name for argument in self._signature.inputs]
+                raise LiteRtError(
+                    Status.NOT_FOUND,
+                    f"the model has no input '{name}'",
+                    where,
+                    f"{names_text('input', known)}.",
+                )
         missing = next(a.name for a in self._signature.inputs if a.name not in inputs)
-        raise LiteRtError(Status.MISSING_INPUT_TENSOR, f"the input '{missing}' has no array", where)
+        raise LiteRtError(
+            Status.MISSING_INPUT_TENSOR,
+            f"no array was given for input '{missing}'",
+            where,
+            "Give an array for each input of the model.",
+        )
 
     def _write_inputs(self, values: Sequence[Any]) -> None:
         """Copies arrays to the inputs' buffers; arrays of other shapes get other buffers."""
@@ -113,13 +124,13 @@ class ArrayRunner:
             except (TypeError, ValueError, OverflowError) as error:
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    f"cannot make an array of type {dtype.name}: {error}",
+                    f"the value cannot be converted to an array of type {dtype.name}: {error}",
                     where,
                 ) from None
         if value.dtype != dtype:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the array has type {value.dtype}, but the model takes {dtype.name}",
+                f"the array has type {value.dtype}, but the model's input has type {dtype.name}",
                 where,
                 f"Convert the array with array.astype({dtype.name!r}).",
             )

@@ -131,8 +131,9 @@ class Binding:
         if allocation in (Allocation.MMAP_RO, Allocation.PERSISTENT_RO):
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"the input '{self._tensors.tensor_name(tensor)}' is a constant of the model",
-                hint="Remove the tensor from the model's inputs, or remove the data from the tensor.",
+                f"input '{self._tensors.tensor_name(tensor)}' cannot be set, because this tensor is a "
+                "constant in the model",
+                hint="In the model file, remove the tensor from the model's inputs, or remove its data.",
             )
 
     def _can_lie_in(self, tensor: int, buffer: TensorBuffer) -> bool:
@@ -162,8 +163,8 @@ class Binding:
         if size > buffer.size:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the output '{self._tensors.tensor_name(tensor)}' is now {now} and takes {size} bytes, "
-                f"but its buffer has {buffer.size} bytes",
+                f"output '{self._tensors.tensor_name(tensor)}' now has type {now} and needs {size} bytes, "
+                f"but its buffer has only {buffer.size} bytes",
                 hint="Give the output a larger buffer, or run the model with arrays.",
             )
         if buffer.tensor_type.shape != now.shape:

@@ -121,7 +121,7 @@ class _LoadCompiler:
                 continue
             if not isinstance(found, Nothing):
                 return found
-            reasons.append(f"Vendor '{name}' takes no op. {found.why}.")
+            reasons.append(f"Vendor '{name}' compiled no op: {found.why}.")
         for warning in warnings:
             _LOG.warning("%s: %s", self.where, warning)
         told = " ".join(filter(None, [self.candidates.left_out, *reasons]))
@@ -220,9 +220,9 @@ def _why(report: Report, custom: Collection[str]) -> str:
         if op.name not in names:
             names.append(op.name)
     shown = [
-        f"{_first(names, ', ')}: {reason.removesuffix('.')}" for reason, names in by_reason.items()
+        f"{_first(names, ', ')} ({reason.removesuffix('.')})" for reason, names in by_reason.items()
     ]
-    return _first(shown, "; ") or "The model has no ops"
+    return _first(shown, "; ") or "the model has no ops"
 
 
 def _first(texts: Sequence[str], separator: str) -> str:

@@ -98,7 +98,7 @@ class GraphInterpreter:
                 self._interpreter = Interpreter(**arguments)
         except BaseException as error:
             self._delegate.close()
-            self._raise(error, Status.INVALID_FLATBUFFER, "the interpreter refuses the model")
+            self._raise(error, Status.INVALID_FLATBUFFER, "the model cannot be opened")
         self.raw: Any = self._interpreter._interpreter
         # Bound once and called directly, because `Interpreter.invoke` counts references.
         self._invoke: Callable[[int], None] = self.raw.Invoke
@@ -163,4 +163,6 @@ class GraphInterpreter:
         reason = stock_text(message)
         if len(reason) > _MOST_LETTERS:
             reason = f"{reason[:_MOST_LETTERS]}…"
+        if not op:
+            reason = f'stock LiteRT reports "{reason}"'
         raise LiteRtError(status, f"{what}: {reason}", self._where, hint) from None

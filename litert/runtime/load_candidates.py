@@ -24,8 +24,8 @@ from litert.host.stock_vendors import stock_vendor_folder
 from litert.options import Options
 
 _REFERENCE_LEFT_OUT = (
-    f"Vendor '{DEFAULT_MANUFACTURER}' is tried only if you give an asset "
-    "(--npu_custom_op_info, custom_op_infos), a layer or an option of this vendor."
+    f"Vendor '{DEFAULT_MANUFACTURER}' was not tried, because you gave no asset "
+    "(--npu_custom_op_info, custom_op_infos), no custom layer and no option of this vendor."
 )
 _LOG = logging.getLogger(__name__)
 

@@ -21,6 +21,9 @@ from litert.runtime.npu_kernel import NpuKernel
 from litert.runtime.signature import PLACEHOLDER_SIGNATURE, SignatureRunner
 from litert.runtime.subgraph import InterpreterSubgraph
 
+REOPEN = "Load the model again, or close it only after its last use."
+"""Hint for a call of a closed model."""
+
 ReceiveFromCall: TypeAlias = Callable[[str, str, RankedTensorType, memoryview], None]
 
 
@@ -183,7 +186,7 @@ class LoadedModel:
 
     def _check_open(self) -> None:
         if not self._is_open:
-            raise LiteRtError(Status.RUNTIME_FAILURE, "the model is closed", self._where)
+            raise LiteRtError(Status.RUNTIME_FAILURE, "the model is closed", self._where, REOPEN)
 
     def _wait_for_run(self) -> None:
         """Waits for a run that was started; the holder of its events gets its errors."""

@@ -86,7 +86,9 @@ class _OpenedModel(NamedTuple):
     def why_on_cpu(self, advice: str) -> str:
         """Returns the advice, with the reason why compiling at load failed."""
         if self.why_not_compiled:
-            return f"{advice} No vendor compiled the model at load. {self.why_not_compiled}"
+            return (
+                f"{advice} No vendor compiled the model when it was loaded. {self.why_not_compiled}"
+            )
         return advice
 
 
@@ -254,7 +256,8 @@ def _accelerators(options: Options) -> HardwareAccelerator:
             "this runtime does not support GPUs"
             if accelerators
             else "the options select no hardware to run on",
-            hint="Add HardwareAccelerator.CPU; on the command line, --accelerator=cpu.",
+            hint="Add HardwareAccelerator.CPU to Options.hardware_accelerators; on the command line, use "
+            "--accelerator=cpu.",
         )
     if accelerators & HardwareAccelerator.GPU:
         _LOG.warning(
@@ -366,11 +369,11 @@ def _check_accelerators(
     if cpu_ops and HardwareAccelerator.CPU not in accelerators:
         count = count_text(len(cpu_ops), "op")
         names = ", ".join(dict.fromkeys(op.name for op in cpu_ops[:3]))
-        verb = "is" if len(cpu_ops) == 1 else "are"
+        verb, needs = ("is", "needs") if len(cpu_ops) == 1 else ("are", "need")
         raise LiteRtError(
             Status.COMPILATION,
-            f"{count} ({names}{', ...' if cpu_ops[3:] else ''}) {verb} not in an NPU call, and the "
-            "CPU is not selected",
+            f"{count} ({names}{', ...' if cpu_ops[3:] else ''}) {verb} not compiled for the NPU and "
+            f"{needs} the CPU, but the CPU is not selected",
             where,
             f"Select the CPU too: {_SELECTION}"
             if opened.is_compiled

@@ -222,8 +222,8 @@ class NpuKernel:
         pattern = RankedTensorType.of(largest.element_type, port.compiled_shape)
         raise LiteRtError(
             Status.RUNTIME_FAILURE,
-            f"output {port.index} has shape {list(shape)}, but must match {pattern} and take "
-            f"at most {largest.size_bytes} bytes",
+            f"the NPU computed the shape {list(shape)} for output {port.index}, but the output must "
+            f"match {pattern} and fit into {largest.size_bytes} bytes",
             self._where,
             VENDOR_REPAIRS,
         )
@@ -235,7 +235,7 @@ class NpuKernel:
                 compiled = RankedTensorType.of(now.element_type, port.compiled_shape)
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    f"input {port.index} is {now}, but the call was compiled for {compiled}",
+                    f"input {port.index} now has type {now}, but the call was compiled for {compiled}",
                     self._where,
                     "Compile the model for the new shape.",
                 )
@@ -274,7 +274,7 @@ class NpuKernel:
         for index in (i for pair in shape_outputs.items() for i in pair):
             if not 0 <= index < num_outputs:
                 raise self._damaged(
-                    f"output {index} should contain a shape, but "
+                    f"the file says that output {index} contains a shape, but "
                     f"{index_range('output', num_outputs)}"
                 )
 

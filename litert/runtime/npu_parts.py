@@ -86,7 +86,7 @@ def read_npu_parts(
     if stamp is None:
         raise LiteRtError(
             Status.INVALID_FLATBUFFER,
-            "the file has NPU calls, but no stamp with the vendor's name",
+            "the file has NPU calls, but does not say for which vendor they were compiled (the stamp is missing)",
             where,
             "Compile the model again.",
         )

@@ -225,7 +225,8 @@ class PlannedSubgraph:
         if tensor in self._untold and not (self.has_run or wanted):
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"the shape of {self.tensor_type(tensor)} is known only at run time",
+                f"the size of the buffer is unknown, because the shape of {self.tensor_type(tensor)} is "
+                "known only after a run",
                 where,
                 "Run the model with arrays (CompiledModel.run), or with your own buffer that is "
                 "large enough.",

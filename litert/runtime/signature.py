@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dispatch.device import Kind
 from dispatch.event import Event, wait_for_all
 from dispatch.tensor_buffer import TensorBuffer, TensorBufferRequirements
+from litert.core.counts import count_text, names_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
@@ -149,9 +150,10 @@ class SignatureRunner:
         if tensor_type.element_type.bits == 0:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"a tensor of {tensor_type.element_type.name} has no fixed size",
+                f"the {argument.kind} has element type {tensor_type.element_type.name}, which has no "
+                "fixed size in bytes",
                 where,
-                "Run the model with ai_edge_litert.interpreter.",
+                "Run the model with stock LiteRT: ai_edge_litert.interpreter.Interpreter.",
             )
         stored = self._tensors.tensor(argument.tensor)
         if stored.sparsity and stored.bytes < tensor_type.size_bytes:
@@ -172,11 +174,12 @@ class SignatureRunner:
         for argument in arguments:
             if argument.name == name:
                 return argument
-        known = ", ".join(f"'{argument.name}'" for argument in arguments)
+        known = [argument.name for argument in arguments]
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"no {kind} '{name}', only {known}",
+            f"the model has no {kind} '{name}'",
             signature_text(self.key),
+            f"{names_text(kind, known)}.",
         )
 
     def resize(
@@ -212,8 +215,9 @@ class SignatureRunner:
         if given != expected:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the number of {kind} buffers is {given}, not {expected}",
+                f"{count_text(given, f'{kind} buffer')} given, but the model has {count_text(expected, kind)}",
                 signature_text(self.key),
+                f"Give one buffer for each {kind}, in the order of the signature.",
             )
 
     def _fit_input(self, argument: SignatureTensor, buffer: TensorBuffer | None) -> TensorBuffer:
@@ -221,8 +225,9 @@ class SignatureRunner:
         if buffer is None:
             raise LiteRtError(
                 Status.MISSING_INPUT_TENSOR,
-                "the input has no buffer, neither in this run nor from a previous run",
+                "no buffer was given for the input, in this run or in an earlier run",
                 self.where(argument),
+                "Give a buffer for each input.",
             )
         self._check_element_type(argument, buffer)
         flat = (self._tensors.tensor_type(argument.tensor).num_elements,)
@@ -249,8 +254,9 @@ class SignatureRunner:
         if given is not expected:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the buffer has type {given.name}, but the model takes {expected.name}",
+                f"the buffer has type {given.name}, but the model's {argument.kind} has type {expected.name}",
                 self.where(argument),
+                "Create buffers with the model's create methods.",
             )
 
     def _check_size(self, argument: SignatureTensor, buffer: TensorBuffer) -> None:
@@ -258,8 +264,8 @@ class SignatureRunner:
         if buffer.size < size:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the buffer has {buffer.size} bytes, but "
-                f"{self._tensors.tensor_type(argument.tensor)} needs {size}",
+                f"the buffer has {buffer.size} bytes, but the {argument.kind} of type "
+                f"{self._tensors.tensor_type(argument.tensor)} needs {size} bytes",
                 self.where(argument),
                 "Create buffers with the model's create methods, and create new buffers after a "
                 "resize.",

@@ -43,7 +43,10 @@ def test_handles_are_never_null_and_never_given_twice() -> None:
             lambda handles: ffi.cast("LiteRtOp", 0xDEADBEEF),
             "0xdeadbeef is not the handle of an existing str",
         ),
-        (lambda handles: handles.put(3), "the str handle refers to an object of type int"),
+        (
+            lambda handles: handles.put(3),
+            "the caller passed a handle of type int instead of a handle of type str",
+        ),
         (lambda handles: Handles().put("of another table"), "is not the handle of an existing "),
     ],
 )

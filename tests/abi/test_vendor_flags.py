@@ -81,7 +81,7 @@ def test_flags_become_payloads(
         ("intel_openvino_graph_backends", "x:cpu", "graph is the index"),
         ("intel_openvino_configs_map", "A", "key=value"),
         ("intel_openvino_configs_map", "A=\"'", "text with single or double quotes, not both"),
-        ("intel_openvino_performance_mode", "a\nb", "one line"),
+        ("intel_openvino_performance_mode", "a\nb", "a single line of text"),
     ],
 )
 def test_a_value_that_a_flag_cannot_have_is_refused(flag: str, value: str, says: str) -> None:
@@ -91,6 +91,6 @@ def test_a_value_that_a_flag_cannot_have_is_refused(flag: str, value: str, says:
 
 
 def test_a_flag_that_intel_s_plugin_would_pass_over_is_refused() -> None:
-    with pytest.raises(LiteRtError, match="mean --intel_openvino_graph_backends") as error:
+    with pytest.raises(LiteRtError, match="mean '--intel_openvino_graph_backends'") as error:
         vendor_payloads("IntelOpenVINO", {"intel_openvino_graph_backens": "cpu"})
     assert error.value.status is Status.INVALID_TOOL_CONFIG

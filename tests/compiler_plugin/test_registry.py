@@ -106,7 +106,7 @@ def test_a_broken_module_of_the_vendors_name_is_the_error(tmp_path: Path, name: 
     with pytest.raises(LiteRtError) as error:
         load_plugin("Broken", write(tmp_path))
     assert str(error.value).startswith(
-        "DYNAMIC_LOADING: cannot import the module: ModuleNotFoundError"
+        "DYNAMIC_LOADING: cannot import the Python module: ModuleNotFoundError"
     )
 
 

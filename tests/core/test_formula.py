@@ -42,22 +42,22 @@ def test_a_formula_is_evaluated(text: str, value: int) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "ends early"),
-        ("X+", "ends early"),
-        ("2X", "has 'X' where an operator must be"),
-        ("X Y+", "has 'Y' where an operator must be"),
-        ("-X", "has '-' where a value must be"),
-        ("1.5", "has '.' at column 2"),
-        ("X;Y", "has ';' at column 2"),
-        ("BF", "has 'BF' where a value must be"),
-        ("Z", "has 'Z' where a value must be"),
-        ("(X", "has a '(' without the matching ')'"),
-        ("X)", "has ')' where an operator must be"),
-        ("2147483648", "has a number that is greater than 2147483647"),
-        ("9" * 100, "has a number that is greater than 2147483647"),
-        ("(" * 100 + "X" + ")" * 100, "has more than 50 nested parentheses"),
+        ("", "ends where a number, a variable or '(' must be"),
+        ("X+", "ends where a number, a variable or '(' must be"),
+        ("2X", "contains 'X' where an operator must be"),
+        ("X Y+", "contains 'Y' where an operator must be"),
+        ("-X", "contains '-' where a number, a variable or '(' must be"),
+        ("1.5", "contains the invalid character '.' at column 2"),
+        ("X;Y", "contains the invalid character ';' at column 2"),
+        ("BF", "contains 'BF' where a number, a variable or '(' must be"),
+        ("Z", "contains 'Z' where a number, a variable or '(' must be"),
+        ("(X", "contains a '(' without the matching ')'"),
+        ("X)", "contains ')' where an operator must be"),
+        ("2147483648", "contains a number that is greater than 2147483647"),
+        ("9" * 100, "contains a number that is greater than 2147483647"),
+        ("(" * 100 + "X" + ")" * 100, "contains more than 50 nested parentheses"),
         ("X+" * 1200 + "X", "has 2401 characters, but may have at most 2000"),
-        ("X\n", "has '\\n' at column 2"),
+        ("X\n", "contains the invalid character '\\n' at column 2"),
         ("\u0662", "at column 1"),  # a digit, to Python
     ],
 )
@@ -73,8 +73,8 @@ def test_a_text_that_is_no_formula_is_refused(text: str, says: str) -> None:
     [
         ("X/(Y-4)", "divides by zero"),
         ("X%(Y-4)", "divides by zero"),
-        ("B-X", "is -3 where B=2, F=3, Y=4, X=5"),
-        ("2147483647+1", "is 2147483648"),
+        ("B-X", "has the value -3 for B=2, F=3, Y=4, X=5"),
+        ("2147483647+1", "has the value 2147483648"),
     ],
 )
 def test_a_value_that_is_no_size_is_an_error(text: str, says: str) -> None:
@@ -100,13 +100,13 @@ def test_a_formula_has_the_sizes_of_any_tensor(text: str, value: int) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("INPUT1_DIMS[0]", "uses input 1, but the only input has index 0"),
+        ("INPUT1_DIMS[0]", "uses input 1 of the op, but the only input has index 0"),
         (
             "INPUT0_SHAPE[4]",
             "uses INPUT0_SHAPE[4], but input 0 has only 4 dimensions: [2, 3, 4, 5]",
         ),
         ("OUTPUT0_SHAPE[0]", "but there are no outputs"),
-        ("1-INPUT0_SHAPE[0]", "is -1 where INPUT0_SHAPE[0]=2"),
+        ("1-INPUT0_SHAPE[0]", "has the value -1 for INPUT0_SHAPE[0]=2"),
     ],
 )
 def test_a_size_that_the_op_does_not_have_is_an_error(text: str, says: str) -> None:

@@ -217,7 +217,11 @@ def test_an_abort_between_native_functions_names_the_call(service: Service) -> N
 
 @pytest.mark.parametrize("status", [0, 3])
 def test_an_exit_is_an_error(service: Service, status: int) -> None:
-    how = "with status 3 in leave" if status else "too early in leave, with status 0"
+    how = (
+        "with status 3 in leave"
+        if status
+        else "with status 0 in leave, before it had sent its reply"
+    )
     assert fails(service, "leave", status).what.startswith(f"the plugin libX.so ended {how}")
 
 
@@ -403,7 +407,7 @@ def test_a_child_may_ask_in_a_call() -> None:
     ["[" * 100_000, "7", "{}", '{"question": 7}', '{"question": ["square"]}', '{"log": 7}', '{"error": [7]}'],
 )  # fmt: skip
 def test_a_child_that_talks_nonsense_is_ended(service: Service, line: str) -> None:
-    with pytest.raises(ChildEndedError, match="sent an invalid reply"):
+    with pytest.raises(ChildEndedError, match="sent a reply that cannot be read"):
         service.ask("say", line)
     assert not service.is_alive
 
@@ -435,9 +439,7 @@ def test_what_a_child_is_at_has_a_limit_of_its_own() -> None:
 def test_an_answer_that_cannot_be_read_makes_no_sense() -> None:
     with start() as service:
         assert service.ask("count", 1, read=len) == 1
-        with pytest.raises(
-            ChildEndedError, match=r"sent an invalid reply \(reading it raised .*int"
-        ):
+        with pytest.raises(ChildEndedError, match=r"sent a reply that cannot be read: .*int"):
             service.ask("count", 1, read=int)
         assert not service.is_alive
 

@@ -77,7 +77,9 @@ def test_a_cut_container_is_refused(end: int) -> None:
 
 
 def test_another_version_is_refused() -> None:
-    with pytest.raises(LiteRtError, match="version 2, but this reader takes version 1") as error:
+    with pytest.raises(
+        LiteRtError, match="version 2, but this version of litert-npu reads only version 1"
+    ) as error:
         unpack(Blob(PACKED[:8] + struct.pack("<I", 2) + PACKED[12:]))
     assert error.value.status is Status.WRONG_VERSION
 

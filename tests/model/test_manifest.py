@@ -177,6 +177,6 @@ def test_a_large_file_has_a_digest(tmp_path: Path) -> None:
 
 
 def test_a_manifest_without_end_is_refused() -> None:
-    with pytest.raises(LiteRtError, match="it has 16777217 bytes") as error:
+    with pytest.raises(LiteRtError, match="the manifest has 16777217 bytes") as error:
         Manifest.from_json(bytes((16 << 20) + 1), "model.bin")
     assert error.value.status is Status.INVALID_FLATBUFFER

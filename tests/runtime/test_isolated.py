@@ -203,7 +203,9 @@ def test_a_crash_fails_one_run_and_names_it(load: Load, number: str) -> None:
 def test_an_exit_is_an_error(load: Load) -> None:
     model = load(fragile())
     said = fails(model, LEAVES).what
-    assert "ended too early in invoke of 'fragile'" in said and said.endswith(", with status 0")
+    assert "ended with status 0 in invoke of 'fragile'" in said and said.endswith(
+        ", before it had sent its reply"
+    )
     np.testing.assert_array_equal(run(model, X), 2 * X)
 
 

@@ -366,11 +366,12 @@ def test_the_reference_vendor_is_told_of_where_it_is_not_asked(
     monkeypatch.setattr(load_candidates, "find_entry_points", lambda group: only)
     assert doubled(load(raw("ADD"), plugins="")) == 1
     assert (
-        "No vendor compiled the model at load. Vendor 'Reference' is tried only if" in caplog.text
+        "No vendor compiled the model when it was loaded. Vendor 'Reference' was not tried, because"
+        in caplog.text
     )
     caplog.clear()
     assert doubled(load(raw("ADD"), plugins="", soc_manufacturer="Null")) == 1
-    assert "Vendor 'Null' takes no op. ADD: " in caplog.text and "Reference" not in caplog.text
+    assert "Vendor 'Null' compiled no op: ADD (" in caplog.text and "Reference" not in caplog.text
 
 
 def test_that_no_vendor_takes_an_op_is_kept_too(
@@ -380,8 +381,8 @@ def test_that_no_vendor_takes_an_op_is_kept_too(
         caplog.clear()
         assert doubled(load(raw("ADD"), soc_manufacturer="Test")) == 1
         assert (
-            "No vendor compiled the model at load. "
-            "Vendor 'Test' takes no op. ADD: the plugin does not take the op." in caplog.text
+            "No vendor compiled the model when it was loaded. "
+            "Vendor 'Test' compiled no op: ADD (the plugin does not take the op)." in caplog.text
         )
     assert compilations == ["Test"]
 
@@ -418,7 +419,7 @@ def test_the_warnings_of_who_takes_nothing_are_said_once_and_only_where_nobody_t
     assert caplog.text.count("an asset is given for op 'other', but the model has no such op") == 1
     with pytest.raises(
         LiteRtError,
-        match=r"Vendor 'Coy' takes no op\. double, ADD, SUB, 1 more: the plugin does not",
+        match=r"Vendor 'Coy' compiled no op: double, ADD, SUB, 1 more \(the plugin does not",
     ):
         load(raw("ADD", "SUB", "MUL", "double"), soc_manufacturer="Coy", **options)
 
@@ -434,7 +435,7 @@ def test_a_vendor_s_error_is_raised_where_the_vendor_is_named_and_a_reason_where
     assert doubled(load(raw("ADD"), plugins=str(plugins))) == 1
     caplog.clear()
     with pytest.raises(
-        LiteRtError, match=r"double.*No vendor compiled the model at load.*no licence"
+        LiteRtError, match=r"double.*No vendor compiled the model when it was loaded.*no licence"
     ):
         load(raw("double"), plugins=str(plugins))
     assert not caplog.text  # the error says it
@@ -487,7 +488,9 @@ def test_without_the_npu_nothing_is_compiled(load: Load, compilations: list[str]
 
 
 def test_the_npu_alone_says_which_ops_no_vendor_takes(load: Load) -> None:
-    with pytest.raises(LiteRtError, match=r"1 op \(ADD\) is not in an NPU call") as error:
+    with pytest.raises(
+        LiteRtError, match=r"1 op \(ADD\) is not compiled for the NPU and needs the CPU"
+    ) as error:
         load(raw("double", "ADD"), accelerators=NPU)
     assert error.value.status is Status.COMPILATION
     assert doubled(load(raw("double", "double"), accelerators=NPU)) == 2

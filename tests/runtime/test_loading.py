@@ -125,7 +125,7 @@ def sparsity_lost() -> bytes:
 
 BAD: dict[str, tuple[Callable[[], bytes], Status, str]] = {
     "no vendor": (other_manufacturer, Status.NOT_FOUND, "no dispatch table.*'Nobody'"),
-    "no stamp": (lambda: edited(drop_stamp), Status.INVALID_FLATBUFFER, "no stamp"),
+    "no stamp": (lambda: edited(drop_stamp), Status.INVALID_FLATBUFFER, "the stamp is missing"),
     "a changed asset": (changed_asset, Status.INVALID_FLATBUFFER, "asset 'MyOp' has changed"),
     "a cut file": (cut_module, Status.INVALID_FLATBUFFER, "The data are damaged"),
     "no such function": (unknown_function, Status.NOT_FOUND, "no such function.*'Test'"),
@@ -138,13 +138,13 @@ BAD: dict[str, tuple[Callable[[], bytes], Status, str]] = {
     "a constant that is too small": (
         sparsity_lost,
         Status.INVALID_FLATBUFFER,
-        "^.{,300}Tensor [0-9]+ is invalidly specified in schema "
+        '^.{,300}Tensor [0-9]+ is invalidly specified in schema" '
         ".*lost the sparsity data of the constant.*litert-npu's apply_plugin",
     ),
     "no shape output": (
         no_shape_output,
         Status.INVALID_FLATBUFFER,
-        "output 1 should contain a shape, but the only output has index 0",
+        "the file says that output 1 contains a shape, but the only output has index 0",
     ),
     "no model": (lambda: b"no model", Status.INVALID_FLATBUFFER, "not a TFLite model"),
     "nothing": (lambda: b"", Status.INVALID_FLATBUFFER, "empty"),
@@ -297,7 +297,10 @@ def test_npu_calls_run_on_the_npu_whatever_is_asked_for(
 @pytest.mark.parametrize(
     ("make", "hint"),
     [
-        (raw_model, "No vendor compiled the model at load. Vendor 'Reference' is tried only if"),
+        (
+            raw_model,
+            "No vendor compiled the model when it was loaded. Vendor 'Reference' was not tried, because",
+        ),
         (cpu_around_npu, "--accelerator=npu,cpu"),
     ],
     ids=["not compiled", "compiled in part"],
@@ -306,7 +309,7 @@ def test_the_npu_alone_refuses_what_the_cpu_would_run(
     load: Load, make: Callable[[], bytes], hint: str
 ) -> None:
     with pytest.raises(
-        LiteRtError, match=r"(op \(ADD\) is|ops \(ADD\) are) not in an NPU call"
+        LiteRtError, match=r"(op \(ADD\) is|ops \(ADD\) are) not compiled for the NPU"
     ) as error:
         load(make(), Options(NPU))
     assert error.value.status is Status.COMPILATION
@@ -319,7 +322,7 @@ def test_a_model_that_was_not_compiled_runs_on_the_cpu_and_says_so(
     with caplog.at_level(logging.WARNING):
         model = load(raw_model(), Options(CPU | NPU))
     assert "not compiled for an NPU" in caplog.text
-    assert "Vendor 'Reference' is tried only if you give an asset" in caplog.text
+    assert "Vendor 'Reference' was not tried, because you gave no asset" in caplog.text
     np.testing.assert_array_equal(model.run({"x": X})["y"], 2 * X)
 
 
@@ -332,7 +335,7 @@ def test_a_model_that_nothing_can_run_has_an_error_and_no_warning(
     )
     with pytest.raises(
         LiteRtError,
-        match=r"No vendor compiled the model at load\. Vendor 'Reference' is tried only if",
+        match=r"No vendor compiled the model when it was loaded\. Vendor 'Reference' was not tried",
     ):
         load(to_bytes(builder.build()), Options(CPU | NPU))
     assert not caplog.messages

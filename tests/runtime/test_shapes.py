@@ -232,7 +232,7 @@ def test_an_output_that_nothing_bounds_has_no_buffer_before_a_run(load: Load) ->
     model = load(builder.bytes())
     for call in (model.create_output_buffers, model.get_output_buffer_requirements):
         with pytest.raises(
-            LiteRtError, match=r"the shape of tensor<\?xf32> is known only at run time"
+            LiteRtError, match=r"the shape of tensor<\?xf32> is known only after a run"
         ) as error:
             call(0)
         assert error.value.where == "output 'y' of the main subgraph"
@@ -246,7 +246,7 @@ def test_a_buffer_too_small_for_a_dynamic_output_is_refused(load: Load) -> None:
     inputs = model.create_input_buffers(0)
     inputs[0].write(VECTORS[3])
     outputs = [TensorBuffer.create_from_host_memory(np.zeros(2, np.float32))]
-    with pytest.raises(LiteRtError, match="32 bytes, but its buffer has 8") as error:
+    with pytest.raises(LiteRtError, match="32 bytes, but its buffer has only 8") as error:
         model.run_by_index(0, inputs, outputs)
     assert error.value.status is Status.INVALID_ARGUMENT
 

@@ -279,7 +279,7 @@ def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
         (
             ["--npu_custom_op_info=A,IN", "--npu_custom_op_info=A,OUT", "IN", "OUT"],
             Status.INVALID_TOOL_CONFIG,
-            "the op 'A' has two assets",
+            "custom op 'A' was given two assets",
         ),
         (["missing", "OUT"], Status.NOT_FOUND, "no such file (missing)."),
         (["-", "OUT"], Status.NOT_FOUND, "no such file (-). Write the input to a file first"),

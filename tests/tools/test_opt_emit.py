@@ -286,7 +286,12 @@ def test_one_of_several_functions_is_chosen(
             "the output file is also an input file (w.npz)",
         ),
         ("", "", ("-o", "out.tflite"), "-o and --emit name the same file: out.tflite"),
-        ("", "", ("--npu_custom_op_info=Softsign,w.npz",), "the op 'Softsign' has two assets"),
+        (
+            "",
+            "",
+            ("--npu_custom_op_info=Softsign,w.npz",),
+            "custom op 'Softsign' was given two assets",
+        ),
     ],
 )
 def test_what_lacks_is_an_error_and_nothing_is_written(

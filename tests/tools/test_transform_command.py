@@ -231,7 +231,10 @@ def test_dumps_go_beside_the_output(source: Path, mine: Path, tmp_path: Path) ->
             ["in", "none", "--input_shape=x:0x2"],
             "--input_shape contains 'x:0x2', which is not a shape",
         ),
-        (["in", "none", "--input_shape=x:1", "--input_shape=x:2"], "two --input_shape for 'x'"),
+        (
+            ["in", "none", "--input_shape=x:1", "--input_shape=x:2"],
+            "--input_shape gives tensor 'x' two different shapes: 1 and 2",
+        ),
         (["in", "none", "--data_layout=NCWH"], "NCWH"),
     ],
 )

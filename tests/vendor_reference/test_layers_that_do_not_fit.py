@@ -63,7 +63,7 @@ CASES = {
         'name="weights"', 'name="biases"', "the layer refers to data 'biases'"),
     "a global size that divides by zero": (
         "X,Y", "X/(B-1),Y", "global size: formula 'X/(B-1)' divides by zero"),
-    "a negative global size": ("X,Y", "B-X,Y", "global size: formula 'B-X' is -2 where B=1, F=4"),
+    "a negative global size": ("X,Y", "B-X,Y", "global size: formula 'B-X' has the value -2 for B=1, F=4"),
     "output ports numbered on from the inputs, and one too many": (
         'type="output" port-index="0"/>',
         'type="output" port-index="1"/><Tensor arg-index="4" type="output" port-index="2"/>',
@@ -72,15 +72,15 @@ CASES = {
     "a local size of zero": (
         'local="1,1', 'local="X-3,1', "work groups of local size [0, 1, 1] have no work items"),
     "a product that is too large": (
-        "X,Y", "100000*100000,Y", "formula '100000*100000' is 10000000000, but may be at most 2147483647"),
+        "X,Y", "100000*100000,Y", "formula '100000*100000' has the value 10000000000, but may be at most"),
     "a local size that does not divide": (
         'local="1,1', 'local="2,1', "local size [2, 1, 1] does not divide global size [3, 2, 4]"),
     "sizes of an input that the op has not": (
         "<WorkSizes", '<WorkSizes dim="input,5"', "input 5 does not exist: the 2 inputs have"),
     "internal memory of an input that the op has not": (
-        'size="16"', 'size="INPUT7_DIMS[0]"', "uses input 7, but the 2 inputs have the indices 0 and 1"),
+        'size="16"', 'size="INPUT7_DIMS[0]"', "uses input 7 of the op, but the 2 inputs have the indices 0 and 1"),
     "internal memory below zero": (
-        'size="16"', 'size="1-16"', "formula '1-16' is -15, but must be at least 0"),
+        'size="16"', 'size="1-16"', "formula '1-16' has the value -15, but must be at least 0"),
     "internal memory of no element": (
         'size="16"', 'size="INPUT0_DIMS[0]-1"',
         "internal memory of size 'INPUT0_DIMS[0]-1' has 0 elements"),

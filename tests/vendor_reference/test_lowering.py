@@ -240,7 +240,7 @@ def test_scalars_are_passed_by_value(
         (ScalarArgument(F32, QuantizationOf("scale", False, 3)), None, "the op has no input 3"),
         (TensorArgument(False, 1), None, " is bound to input 1, but the op has 1 input."),
         (TensorArgument(True, 1), None, " is bound to output 1, but the op has 1 output."),
-        (InternalArgument(F32, "X-2"), None, "formula 'X-2' is -1 where B=4, F=1, Y=1, X=1"),
+        (InternalArgument(F32, "X-2"), None, "formula 'X-2' has the value -1 for B=4, F=1, Y=1, X=1"),
     ],
 )  # fmt: skip
 def test_an_asset_that_does_not_fit_its_op_is_refused(

@@ -136,7 +136,7 @@ BAD = {
     "data without a source": ('source="scales"', "", "<Data> of layer 'Norm': attribute 'source'"),
     "memory without a size": ('size="X*2"', "", "<Data> of layer 'Norm': attribute 'size' (its bytes) is missing"),
     "memory of another dim": ('dim="input,0" size', 'dim="in" size', "<Data> of layer 'Norm': dim 'in', expected"),
-    "memory by Z": ("X*2", "Z*2", "<Data> of layer 'Norm': size: formula 'Z*2' has 'Z'"),
+    "memory by Z": ("X*2", "Z*2", "<Data> of layer 'Norm': size: formula 'Z*2' contains 'Z'"),
     "memory by a tensor": ("X*2", "INPUT0_DIMS[0]", "size: formula 'INPUT0_DIMS[0]' may contain only numbers"),
     "a scalar without type": ('type="float" source="bias"', 'source="bias"', "<Scalar> of layer 'Norm': no type"),
     "a scalar of another type": ('"float" source="bias"', '"half" source="bias"', "type 'half', expected int or"),
@@ -207,5 +207,5 @@ def test_scalars_are_elements_of_options_and_sizes() -> None:
         values().resolve(FlexOption("n", element=2))
     with pytest.raises(LiteRtError, match="the shape of 'x', which is known only at run time"):
         values(-1, 3, 4, 5).resolve(SizeFormula("INPUT1_DIMS[0]"))
-    with pytest.raises(LiteRtError, match=r"uses INPUT0_DIMS\[0\], but the op omits this input"):
+    with pytest.raises(LiteRtError, match=r"uses INPUT0_DIMS\[0\], but the op omits input 0"):
         values().resolve(SizeFormula("INPUT0_DIMS[0]"))

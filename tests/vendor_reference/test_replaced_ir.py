@@ -333,7 +333,10 @@ def test_a_vendor_that_takes_no_ir_says_so(edit: Edit) -> None:
     [
         (["edited.mlir"], "Write the value like Partition_0=edited.mlir."),
         (["Partition_0="], "Write the value like Partition_0=edited.mlir."),
-        (["Partition_0=a", "Partition_0=b"], "two --replace_ir for 'Partition_0': a and b"),
+        (
+            ["Partition_0=a", "Partition_0=b"],
+            "--replace_ir gives function 'Partition_0' two different files: a and b",
+        ),
     ],
 )
 def test_a_flag_that_names_no_function_and_text_is_refused(texts: list[str], message: str) -> None:

@@ -162,7 +162,7 @@ OWN = [TensorArgument(False, 0), TensorArgument(True, 0), ShapeArgument(True, 0)
             {"output_shapes": [formulas("B")]},
             "gives the tensor 1 dimensions, but the model declares 2",
         ),
-        ({"output_shapes": [SameShape(3)]}, "input 3, but the op has no such input"),
+        ({"output_shapes": [SameShape(3)]}, "input 3, but the op has no input 3"),
     ],
 )
 def test_a_layer_that_does_not_say_is_no_guess(fields: dict[str, Any], reason: str) -> None:

@@ -48,7 +48,7 @@ def formulas(*texts: str) -> list[Formula]:
         ([formulas("B", "X", "Y", "F/0")], f"{GIVE} no shape: formula 'F/0' divides by zero"),
         (
             [SameShape(4)],
-            f"{GIVE} no shape: the output must have the shape of input 4, but the op has no such input",
+            f"{GIVE} no shape: the output must have the shape of input 4, but the op has no input 4",
         ),
         ([None, SameShape(0)], "the layer has 2 output_shapes, but the op has 1 output"),
     ],

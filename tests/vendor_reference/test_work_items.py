@@ -80,8 +80,8 @@ def test_sizes_are_formulas_of_the_outputs_dimensions() -> None:
     [
         (("X/(Y-4)",), (), "formula 'X/(Y-4)' divides by zero"),
         (("X%0",), (), "formula 'X%0' divides by zero"),
-        (("B-X",), (), "formula 'B-X' is -3 where B=2, F=3, Y=4, X=5"),
-        (("X*1000000000",), (), "formula 'X*1000000000' is 5000000000 where"),
+        (("B-X",), (), "formula 'B-X' has the value -3 for B=2, F=3, Y=4, X=5"),
+        (("X*1000000000",), (), "formula 'X*1000000000' has the value 5000000000 for"),
         (
             ("X", "Y*0"),
             (),

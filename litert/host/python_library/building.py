@@ -184,7 +184,7 @@ def _try_library(library: PlannedLibrary, folder: str) -> None:
     if problem is not None:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"the library was built, but a C program cannot use it:\n{problem}",
+            f"the library was built, but the test program in C cannot use it:\n{problem}",
             library.output,
         )
 

@@ -171,7 +171,7 @@ ENDS = {
     "segv": "crashed in LiteRtNativeFunction (SIGSEGV",
     "abort": "crashed in LiteRtNativeFunction (SIGABRT",
     "exit": "ended with status 3 in LiteRtNativeFunction",
-    "exit0": "ended too early in LiteRtNativeFunction, with status 0",
+    "exit0": "ended with status 0 in LiteRtNativeFunction, before it had sent its reply",
 }
 CALLS = ["create", "transform", "partition", "compile", "companions", "close"]
 

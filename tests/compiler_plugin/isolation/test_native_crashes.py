@@ -120,7 +120,10 @@ def test_a_crash_as_it_is_loaded_names_plugin_and_function(
         ("abort", "crashed in LiteRtCompilerPluginCompile (SIGABRT"),
         ("kill", "crashed in LiteRtCompilerPluginCompile (SIGKILL"),
         ("exit", "ended with status 3 in LiteRtCompilerPluginCompile"),
-        ("exit0", "ended too early in LiteRtCompilerPluginCompile, with status 0"),
+        (
+            "exit0",
+            "ended with status 0 in LiteRtCompilerPluginCompile, before it had sent its reply",
+        ),
         ("hang", "did not finish within 4 s, and was stopped in LiteRtCompilerPluginCompile"),
     ],
 )

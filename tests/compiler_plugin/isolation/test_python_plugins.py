@@ -57,12 +57,12 @@ ENDS = {
     "exit": (
         "os._exit(0)",
         Status.RUNTIME_FAILURE,
-        "ended too early in compile, with status 0",
+        "ended with status 0 in compile, before it had sent its reply",
     ),
     "sys.exit": (
         "sys.exit(0)",
         Status.RUNTIME_FAILURE,
-        "ended too early in compile, with status 0",
+        "ended with status 0 in compile, before it had sent its reply",
     ),
     "crash": ("ctypes.string_at(0)", Status.RUNTIME_FAILURE, "crashed in compile (SIGSEGV"),
     "hang": (

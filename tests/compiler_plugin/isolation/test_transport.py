@@ -138,7 +138,7 @@ def test_a_graph_that_does_not_hold_together_is_refused_and_keeps_its_data(ends:
     model = build_model()
     model.subgraphs[0].tensors.pop(0)
     data = [buffer.blob for buffer in model.buffers]
-    with pytest.raises(LiteRtError, match="not in its list of tensors"):
+    with pytest.raises(LiteRtError, match="not in the subgraph's list of tensors"):
         pack_model(model, ends[0])
     assert [buffer.blob for buffer in model.buffers] == data
     assert model.subgraphs[0].ops[2].custom_options is not None

@@ -209,7 +209,7 @@ BAD_OPTIONS = {
     "asset_root=a;asset_root=b": "'asset_root' is given twice",
     "compiler_options_max_partitions=-1": "Set it to a number",
     "npu_custom_op_info=MyOp": "has no comma",
-    "npu_custom_op_info=A,b;npu_custom_op_info=A,c": "the op 'A' has two assets",
+    "npu_custom_op_info=A,b;npu_custom_op_info=A,c": "custom op 'A' was given two assets",
     "shape_bounds=x": "which is not a bound",
     "chek_kernels=false": "no option 'chek_kernels' ($LITERT_NPU_OPTIONS). Did you mean check_kernels?",
     "takin_speed=1": "no option 'takin_speed' ($LITERT_NPU_OPTIONS). Did you mean taking_speed?",

@@ -191,7 +191,7 @@ def test_a_cycle_is_reported_with_its_members(graph: Graph) -> None:
         (lambda g: g.nodes[0].in_port(9), "Add a port with add_input_port.*in_ports_count"),
         (lambda g: g.create_op("RELUU", [g.parameters[0]]), "no operator 'RELUU'"),
         (lambda g: g.create_op("RELU", [g.parameters[0]], {"beta": 1.0}), "beta"),
-        (lambda g: g.create_const([1.5], element_type="int8"), "cannot hold"),
+        (lambda g: g.create_const([1.5], element_type="int8"), "do not fit the type INT8"),
         (lambda g: g.parameters[0].out_port(0).data.set_shape((1, -2)), "is not a shape"),
         (lambda g: g.constants()[0].out_port(0).data.set_shape((1, 2)), "Set the constant's value"),
         (

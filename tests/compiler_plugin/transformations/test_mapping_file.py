@@ -114,12 +114,12 @@ def test_an_op_that_is_declared_without_shapes_keeps_those_of_the_model(tmp_path
 @pytest.mark.parametrize(
     ("op", "says"),
     [
-        ({"output_shapes": [{"input": 2}]}, "the shape of input 2, but the op has no such input"),
+        ({"output_shapes": [{"input": 2}]}, "the shape of input 2, but the op has no input 2"),
         (
             {"output_shapes": [["INPUT1_SHAPE[3]"]]},
             "uses INPUT1_SHAPE[3], but input 1 has only 1 dimension: [5]",
         ),
-        ({"output_shapes": [["Y-6"]]}, "formula 'Y-6' is -2 where B=1, F=3, Y=4, X=6"),
+        ({"output_shapes": [["Y-6"]]}, "formula 'Y-6' has the value -2 for B=1, F=3, Y=4, X=6"),
         (
             {"output_shapes": [[1], [1]]},
             "the declaration has 2 output_shapes, but the op has 1 output",

@@ -100,7 +100,9 @@ def test_outputs_without_events_are_nonsense(make_probe: MakeProbe) -> None:
     with open_session(probe) as session:
         call = open_call(session)
         bind_all(call)
-        with pytest.raises(LiteRtError, match="the Event handle is NULL") as error:
+        with pytest.raises(
+            LiteRtError, match="the caller passed NULL instead of a handle of type Event"
+        ) as error:
             call.invoke_async()
     assert "invoke_async of 'main'" in error.value.where
 

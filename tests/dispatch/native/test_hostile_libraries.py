@@ -147,7 +147,10 @@ AT_CALL = {
     ),
     "refuse-get_input_requirements": (Status.TIMEOUT_EXPIRED, "function failed"),
     "refuse-get_output_requirements": (Status.TIMEOUT_EXPIRED, "function failed"),
-    "nonsense-null": (Status.INVALID_ARGUMENT, "the TensorBufferRequirements handle is NULL"),
+    "nonsense-null": (
+        Status.INVALID_ARGUMENT,
+        "the caller passed NULL instead of a handle of type TensorBufferRequirements",
+    ),
     "nonsense-garbage": (
         Status.INVALID_ARGUMENT,
         "0x1230 is not the handle of an existing TensorBufferRequirements",

@@ -47,5 +47,5 @@ def test_no_options_are_no_payload() -> None:
 
 
 def test_a_value_that_no_payload_can_have_is_refused() -> None:
-    with pytest.raises(LiteRtError, match="text in one line"):
+    with pytest.raises(LiteRtError, match="a single line of text"):
         dispatch_payloads("Acme", {"tiles": "4\nother = 5"})

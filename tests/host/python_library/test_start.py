@@ -268,7 +268,7 @@ def test_an_interpreter_without_our_packages_is_said(tmp_path: Path) -> None:
     assert f"Python {program} lacks litert-npu" in done.stderr
     # The variable names an interpreter that has them; the vendor is none all the same.
     done = load(built, environment={"LITERT_NPU_PYTHON": sys.executable})
-    assert "cannot import the module" in done.stderr and "No module named 'x'" in done.stderr
+    assert "cannot import the Python module" in done.stderr and "No module named 'x'" in done.stderr
 
 
 LOGGING = """
