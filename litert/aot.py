@@ -36,6 +36,7 @@ from compiler_plugin.report import Report
 from litert.core.compiler_options import CompilerOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 from litert.core.vendor_names import is_option_of
 from litert.host.extensions import COMPILER_PLUGINS, find_entry_points
 from litert.host.file_seal import user_seal
@@ -188,12 +189,17 @@ class LiteRtNpuBackend(aot_types.Backend):  # type: ignore[misc]
             elif is_option_of(self.soc_manufacturer, name):
                 vendor[name] = flag_text(value)
             elif not _is_of_another(name):
+                known = [*_OF_HOST, *_OF_COMPILER]
                 raise LiteRtError(
                     Status.INVALID_TOOL_CONFIG,
                     f"unknown option '{name}'",
                     f"compiling for {self.target_id}",
-                    f"The options are {', '.join([*_OF_HOST, *_OF_COMPILER])}, and the options of "
-                    f"vendor '{self.soc_manufacturer}', which begin with the vendor's name.",
+                    did_you_mean(
+                        name,
+                        known,
+                        f"The options are {', '.join(known)}, and the options of vendor "
+                        f"'{self.soc_manufacturer}', which begin with the vendor's name.",
+                    ),
                 )
         target = self.target
         return ApplyOptions(

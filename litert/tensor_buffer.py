@@ -237,7 +237,10 @@ class TensorBuffer:
         buffer = self._buffer
         if buffer is None:
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, "the buffer has been destroyed", f"TensorBuffer.{call}"
+                Status.INVALID_ARGUMENT,
+                "the buffer has been destroyed",
+                f"TensorBuffer.{call}",
+                "Create a new buffer, or destroy the buffer only after its last use.",
             )
         if must_wait:
             self._wait()
@@ -260,7 +263,7 @@ class TensorBuffer:
         if size > self._limit:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the array has {size} bytes, but the tensor has {self._limit} bytes",
+                f"the array has {size} bytes, but the buffer's tensor has only {self._limit} bytes",
             )
 
 

@@ -12,6 +12,10 @@ from litert.core.errors import LiteRtError
 from litert.core.input_file import check_code
 from litert.core.status import Status
 
+_NO_FILE = "Build the library (in C or C++: run make in the vendor's folder), or install the package again."
+_NO_LIBRARY = ("file too short", "invalid ELF header", "wrong ELF class")
+"""The loader's words about a file that is not a library for this machine."""
+
 
 def open_library(path: str, flags: int, *, is_plugin: bool) -> Any:
     """Loads a vendor's library with cffi and flags of `dlopen`.
@@ -42,13 +46,12 @@ def open_library(path: str, flags: int, *, is_plugin: bool) -> Any:
     except OSError as error:
         if why_no_symbols and any(name in str(error) for name in SYMBOLS):
             raise why_no_symbols from error
+        reason = _without_path(str(error), path)
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"the loader cannot load the library: {_without_path(str(error), path)}",
+            f"the loader cannot load the library: {reason}",
             path,
-            "Install the libraries that this library links, or remove this library from the directory."
-            if os.path.exists(absolute)
-            else "Build the library (in C or C++: run make in the vendor's folder), or install the package again.",
+            _hint(reason) if os.path.exists(absolute) else _NO_FILE,
         ) from error
 
 
@@ -61,6 +64,15 @@ def _run_constructors(path: str, flags: int) -> None:
     dlopen = ctypes.CDLL(None).dlopen  # called as any C function: without the lock
     dlopen.argtypes, dlopen.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
     dlopen(os.fsencode(path), flags | os.RTLD_NODELETE)
+
+
+def _hint(reason: str) -> str:
+    """Returns the hint for a reason why the loader cannot load a library that exists."""
+    if any(text in reason for text in _NO_LIBRARY):
+        return "The file is damaged, or is not a library for this machine: build or copy it again, or remove it."
+    return (
+        "Install the libraries that this library links, or remove this library from the directory."
+    )
 
 
 def _without_path(message: str, path: str) -> str:

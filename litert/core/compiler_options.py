@@ -52,7 +52,7 @@ class CustomOpInfo:
             example = f"{parts[1]},{parts[2]}" if parts else "my_op,path/to/asset"
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
-                f"the custom op info {text!r} has {missing}",
+                f"--npu_custom_op_info={text!r} has {missing}",
                 hint="Write the op and the path of its asset with a comma between them, as in "
                 f"{example}.",
             )

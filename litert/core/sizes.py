@@ -180,8 +180,12 @@ def find_largest(size: Size, bounds: Shapes) -> int:
     except ZeroDivisionError:
         raise _error(size, "divides by zero", bounds, where) from None
     if not 0 <= most <= MOST:
-        limit = f", which is above {MOST}" if most > MOST else ""
-        raise _error(size, f"is {most} at most{limit}", bounds, where)
+        limit = (
+            f"can be {most}, which is above {MOST}"
+            if most > MOST
+            else f"is at most {most}, which is below 0"
+        )
+        raise _error(size, limit, bounds, where)
     return most
 
 

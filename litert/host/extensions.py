@@ -152,7 +152,7 @@ def find_files(folders: Sequence[str], patterns: Sequence[str]) -> list[str]:
     """
     found: dict[str, str] = {}
     for folder in folders:
-        _check_folder(folder)
+        _check_folder(folder, f"files named {' or '.join(patterns)}")
         for parent, below, names in os.walk(folder):
             below[:] = sorted(n for n in below if n[0] != "." and n != "__pycache__")
             for name in sorted(names):
@@ -178,7 +178,7 @@ def open_package(folder: str) -> str:
     Returns:
       Dotted name of the package, which is unique for the directory.
     """
-    _check_folder(folder)
+    _check_folder(folder, "Python files")
     invalidate_caches()  # files may have appeared since another module was imported
     return _open_package(os.path.realpath(folder))
 
@@ -265,12 +265,10 @@ def check_unique(names: Sequence[tuple[str, str]], hint: str) -> None:
         origins[name] = origin
 
 
-def _check_folder(folder: str) -> None:
+def _check_folder(folder: str, files: str) -> None:
     if not os.path.isdir(folder):
         what = "the path is not a folder" if os.path.exists(folder) else "no such folder"
-        raise LiteRtError(
-            Status.NOT_FOUND, what, folder, "Give the directory that contains the files."
-        )
+        raise LiteRtError(Status.NOT_FOUND, what, folder, f"Give a folder that contains {files}.")
 
 
 def _open_package(folder: str) -> str:

@@ -154,7 +154,8 @@ def _elements(
     type_name = field.element_type.name.lower()
     if not isinstance(elements, (list, tuple)) or len(elements) != count:
         raise _error(
-            f"the field '{field.name}' takes {count} {type_name}, but the value is {value!r:.200}",
+            f"the field '{field.name}' must have {count_text(count, 'element')} of type {type_name}, but "
+            f"the value is {value!r:.200}",
             where,
         )
     for element in elements:
@@ -197,7 +198,7 @@ def _check(field: RawField, where: str) -> None:
 
 def _no_type(name: str, type_name: str, where: str) -> LiteRtError:
     return _error(
-        f"field '{name}' is of type {type_name}",
+        f"field '{name}' has the unsupported type {type_name}",
         where,
         f"Use one of {', '.join(t.name.lower() for t in RAW_TYPES)}.",
     )

@@ -127,7 +127,10 @@ class LoadedModel:
             self._wait_for_run()
             if self._collection is not None:
                 raise LiteRtError(
-                    Status.ALREADY_EXISTS, "a metrics collection is already active", self._where
+                    Status.ALREADY_EXISTS,
+                    "a metrics collection is already active",
+                    self._where,
+                    "Call stop_metrics_collection first.",
                 )
             planned = list({signature.subgraph: None for signature in self.signatures})
             self._collection = Collection(
@@ -144,7 +147,12 @@ class LoadedModel:
         with self.hold():
             self._wait_for_run()
             if self._collection is None:
-                raise LiteRtError(Status.NOT_FOUND, "no metrics collection is active", self._where)
+                raise LiteRtError(
+                    Status.NOT_FOUND,
+                    "no metrics collection is active",
+                    self._where,
+                    "Call start_metrics_collection first.",
+                )
             collection, self._collection = self._collection, None
             return collection.stop()
 

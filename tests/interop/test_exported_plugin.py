@@ -178,7 +178,7 @@ FAILURES: dict[str, tuple[Any, str]] = {
     ),
     "an asset without a path": (
         lambda folder: {"LITERT_NPU_CUSTOM_OP_INFO": "Softsign"},
-        "custom op info 'Softsign' has no comma",
+        "--npu_custom_op_info='Softsign' has no comma",
     ),
     "an unknown option": (
         lambda folder: {"LITERT_NPU_OPTIONS": "reference_opz=all"},

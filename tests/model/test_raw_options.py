@@ -110,8 +110,11 @@ def test_bytes_that_no_field_has_stay() -> None:
         ({"axis": None}, "the field 'axis' of the C struct has no value"),
         ({"beta": 1e39}, "field 'beta' has type float32, which cannot hold 1e+39"),
         ({"flag": 2}, "field 'flag' has type bool, which cannot hold 2"),
-        ({"perm": [1, 2]}, "field 'perm' takes 3 int16, but the value is [1, 2]"),
-        ({"perm": 5}, "field 'perm' takes 3 int16, but the value is 5"),
+        (
+            {"perm": [1, 2]},
+            "field 'perm' must have 3 elements of type int16, but the value is [1, 2]",
+        ),
+        ({"perm": 5}, "field 'perm' must have 3 elements of type int16, but the value is 5"),
         ({"perm": [1, 2, 40000]}, "field 'perm' has type int16, which cannot hold 40000"),
         ({"other": 1}, "the C struct has no field 'other'"),
     ],

@@ -271,7 +271,7 @@ def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
         (
             ["--npu_custom_op_info", "A", "k.cl", "IN", "OUT"],
             Status.INVALID_TOOL_CONFIG,
-            "the custom op info 'A' has no comma.",
+            "--npu_custom_op_info='A' has no comma.",
         ),
         (["--npu_custom_op_info=,k", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "no op"),
         (["--npu_custom_op_info=A,", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "no path"),

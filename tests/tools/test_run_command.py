@@ -449,8 +449,8 @@ def test_a_vendor_in_a_folder_compiles_and_runs(
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--npu_custom_op_info=Copy"], "custom op info 'Copy' has no comma"),
-        (["--npu_custom_op_info", "Copy", "copy.txt"], "custom op info 'Copy' has no comma"),
+        (["--npu_custom_op_info=Copy"], "--npu_custom_op_info='Copy' has no comma"),
+        (["--npu_custom_op_info", "Copy", "copy.txt"], "--npu_custom_op_info='Copy' has no comma"),
         (["--npu_custom_op_info=Copy,nowhere.cl"], "NOT_FOUND"),
         (["--npu_custom_op_inf=Copy,copy.txt"], "Did you mean --npu_custom_op_info?"),
         (["--soc_model=N2", "--soc_manufacturer=Null"], "'Null' has no SoC model 'N2'"),

@@ -89,7 +89,7 @@ X, T, Y = SHAPES
         (made([replace(X, pattern=(-1,)), T, Y]), "is not a valid bound for"),
         (made([replace(X, pattern=(-1,) * 3, bound=(2**31 - 1,) * 3), T, Y]), "is too large"),
         (made([X, replace(X, offset=64), Y]), "input 0 has two shapes"),
-        (made(most_items=8, first=[BATCH - 9]), "(s0[0]-9) is -1 at most"),
+        (made(most_items=8, first=[BATCH - 9]), "(s0[0]-9) is at most -1, which is below 0"),
         (
             made(most_items=7),
             "the launch has 8 work items, but the kernel was compiled for at most 7",

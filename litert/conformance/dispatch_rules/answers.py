@@ -38,7 +38,11 @@ def _refuses_null(subject: DispatchSubject, function: str, place: int) -> None:
         status = subject.ready().call(function, *arguments)
         if call is not None:
             call.run(subject.case.data)  # no other call has been made
-    expect_status("it", status, Status.INVALID_ARGUMENT)
+    expect_status(
+        f"{function}, called with NULL as argument number {place + 1},",
+        status,
+        Status.INVALID_ARGUMENT,
+    )
 
 
 _WITHOUT_CALL = {

@@ -149,7 +149,12 @@ def _create_without_runtime(subject: DispatchSubject) -> tuple[Any, int]:
 
 def _null_runtime(subject: DispatchSubject) -> None:
     _, status = _create_without_runtime(subject)
-    expect_status("it", status, Status.OK, Status.INVALID_ARGUMENT)
+    expect_status(
+        "device_context_create, called without a runtime context,",
+        status,
+        Status.OK,
+        Status.INVALID_ARGUMENT,
+    )
 
 
 def _takes_byte_code(subject: DispatchSubject) -> None:

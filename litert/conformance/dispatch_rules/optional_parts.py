@@ -168,7 +168,9 @@ def _asset_null(subject: DispatchSubject) -> None:
     with subject.device() as device:
         name = ffi.new("char[]", b"asset")
         status = device.table.call_plain(REGISTER_ASSET, ffi.NULL, name, device.keep(b"bytes"))
-        expect_status("it", status, Status.INVALID_ARGUMENT)
+        expect_status(
+            f"{REGISTER_ASSET}, called without a device context,", status, Status.INVALID_ARGUMENT
+        )
 
 
 _BASE = ("api.loads", "api.interface", "initialize.no_options", "dispatch.runs")

@@ -104,7 +104,11 @@ def _expect_refusal(
 ) -> None:
     arguments[place] = ffi.NULL
     status = subject.vendor.call(function, *arguments)
-    expect_status("it", status, Status.INVALID_ARGUMENT)
+    expect_status(
+        f"{function}, called with NULL as argument number {place + 1},",
+        status,
+        Status.INVALID_ARGUMENT,
+    )
 
 
 _BASE = ("plugin.symbols", "create.ok", "create.again")

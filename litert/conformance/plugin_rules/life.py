@@ -89,7 +89,7 @@ def _create_without_context(subject: PluginSubject) -> tuple[Any, int]:
 
 def _null_context(subject: PluginSubject) -> None:
     _, status = _create_without_context(subject)
-    expect_status("it", status, Status.INVALID_ARGUMENT)
+    expect_status(f"{_CREATE}, called without a compiler context,", status, Status.INVALID_ARGUMENT)
 
 
 def _hardware(subject: PluginSubject) -> None:
