@@ -99,5 +99,5 @@ class StockRun:
             reason = " ".join(_SOURCE.sub("", _NODE.sub("", text)).split()).rstrip(".")
             if found and int(found[1]) < self._num_ops:
                 raise RefusedOpError(int(found[1]), reason, self._where) from None
-            what = f"stock LiteRT cannot run the model: {reason}"
+            what = f'stock LiteRT cannot run the model, and reports "{reason}"'
             raise LiteRtError(Status.UNSUPPORTED, what, self._where) from error

@@ -77,7 +77,8 @@ class JsonNode:
         except RecursionError as error:
             raise LiteRtError(status, "the JSON is nested too deeply", where) from error
         except ValueError as error:
-            reason = str(error).partition("; use sys.")[0]  # Python's advice about long numbers
+            is_long = "integer string conversion" in str(error)  # Python's words about long numbers
+            reason = "a number has too many digits" if is_long else str(error)
             raise LiteRtError(status, f"cannot read the JSON: {reason}", where) from error
         return cls(value, "$", where, status)
 

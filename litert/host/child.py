@@ -72,7 +72,6 @@ def call_in_child(
             "litert.host.child:serve",
             [target, *map(str, numbers)],
             subject=subject,
-            where=target,
             hear=hear,
             memory_bytes=memory_bytes,
             temporary_folder=stack.enter_context(folder_for_child()),

@@ -155,16 +155,15 @@ def usable(sandbox: Sandbox | None, subject: str) -> Sandbox | None:
     if sandbox.mode is SandboxMode.REQUIRE:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"{subject} must run in a sandbox, but this system has none ({missing})",
+            f"{subject} must run in a sandbox, but this system does not support one ({missing})",
             hint=f"If you trust the files, set {VARIABLE}=try or --sandbox=try: "
             "the code then runs without a sandbox, with your privileges.",
         )
     if not _has_warned:
         _has_warned = True
         _LOG.warning(
-            "%s and other native code run without a sandbox, since this system has none (%s): "
-            "they can read and "
-            "write your files, and use the network",
+            "%s and other native code run without a sandbox, since this system does not support one "
+            "(%s): they can read and write your files, and use the network",
             subject[:1].upper() + subject[1:],
             missing,
         )

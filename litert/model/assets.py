@@ -136,5 +136,5 @@ def _owner(name: str, names: Mapping[str, Blob]) -> str:
 
 def _describe(asset: Asset) -> str:
     if asset.companion_path:
-        return f"companion '{asset.companion_path}' of op '{asset.op_name}'"
+        return f"companion file '{asset.companion_path}' of op '{asset.op_name}'"
     return f"the asset of op '{asset.op_name}'"

@@ -42,11 +42,12 @@ from litert.runtime.trial_opening import check_opens
 _LOG = logging.getLogger(__name__)
 
 _COMPILE_IT = "To use the NPU, compile the model with apply_plugin."
-_GIVE_ASSET = "Give an asset for the op with --npu_custom_op_info=<op>,<file>; in Python, with custom_op_infos."
-_NOT_COMPILED = f"The model is not compiled for an NPU. {_GIVE_ASSET}"
-_NOT_TAKEN = (
-    f"The model was compiled when it was loaded, but the vendor did not take the op. {_GIVE_ASSET}"
+_GIVE_ASSET = (
+    "Give the file that implements the op with --npu_custom_op_info=<op>,<file>; in Python, with "
+    "custom_op_infos."
 )
+_NOT_COMPILED = f"The model is not compiled for an NPU. {_GIVE_ASSET}"
+_NOT_TAKEN = f"The model was compiled when it was loaded, but the vendor did not compile the op. {_GIVE_ASSET}"
 _SELECTION = (
     "HardwareAccelerator.NPU | HardwareAccelerator.CPU in Python, "
     "--accelerator=npu,cpu on the command line."

@@ -57,7 +57,7 @@ def test_a_companion_cannot_take_another_ops_name() -> None:
     with pytest.raises(LiteRtError) as error:
         set_assets(Model(), [asset("a"), asset("a", "b"), asset("a/b")])
     assert error.value.status is Status.ALREADY_EXISTS
-    assert "companion 'b' of op 'a' and the asset of op 'a/b'" in str(error.value)
+    assert "companion file 'b' of op 'a' and the asset of op 'a/b'" in str(error.value)
 
 
 def test_two_assets_of_one_op_are_refused() -> None:

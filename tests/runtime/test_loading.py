@@ -129,7 +129,11 @@ BAD: dict[str, tuple[Callable[[], bytes], Status, str]] = {
     "a changed asset": (changed_asset, Status.INVALID_FLATBUFFER, "asset 'MyOp' has changed"),
     "a cut file": (cut_module, Status.INVALID_FLATBUFFER, "The data are damaged"),
     "no such function": (unknown_function, Status.NOT_FOUND, "no such function.*'Test'"),
-    "an unknown custom op": (unknown_custom_op, Status.RUNTIME_FAILURE, "Mystery.*asset"),
+    "an unknown custom op": (
+        unknown_custom_op,
+        Status.RUNTIME_FAILURE,
+        "Mystery.*Give the file that implements the op",
+    ),
     "a custom op that was left on the CPU": (
         unknown_custom_op_beside_the_npu,
         Status.RUNTIME_FAILURE,

@@ -33,7 +33,10 @@ def _version(subject: DispatchSubject) -> None:
     version = subject.vendor.api.version
     found = (version.major, version.minor, version.patch)
     if found != _VERSION:
-        raise BrokenRuleError(f"the version is {'.'.join(map(str, found))}")
+        wanted = ".".join(map(str, _VERSION))
+        raise BrokenRuleError(
+            f"the API version is {'.'.join(map(str, found))}, but must be {wanted}"
+        )
 
 
 def _interface(subject: DispatchSubject) -> None:
@@ -96,7 +99,9 @@ def _text(subject: DispatchSubject, slot: str) -> None:
 def _basic(subject: DispatchSubject) -> None:
     capabilities = subject.ready().answer("get_capabilities", "int")
     if not capabilities & _BASIC:
-        raise BrokenRuleError(f"the capabilities are {capabilities}, without Basic ({_BASIC})")
+        raise BrokenRuleError(
+            f"the capabilities are {capabilities}, but must include Basic ({_BASIC})"
+        )
 
 
 def _parts(subject: DispatchSubject) -> None:
@@ -105,9 +110,9 @@ def _parts(subject: DispatchSubject) -> None:
     for part, bit, name in _PARTS:
         interface = getattr(table.api, part)
         if bool(interface) != bool(capabilities & bit):
-            said = "said" if capabilities & bit else "not said"
-            filled = "filled" if interface else "NULL"
-            raise BrokenRuleError(f"{name} is {said}, and {part} is {filled}")
+            include = "include" if capabilities & bit else "do not include"
+            filled = "not NULL" if interface else "NULL"
+            raise BrokenRuleError(f"the capabilities {include} {name}, but {part} is {filled}")
         for slot in dir(interface[0]) if interface else ():
             if not getattr(interface, slot):
                 raise BrokenRuleError(f"the capabilities include {name}, but its {slot} is NULL")
@@ -120,7 +125,7 @@ def _metrics_slots(subject: DispatchSubject) -> None:
         raise UnseenError("the vendor has no metrics")
     if len(filled) < len(METRICS_SLOTS):
         missing = next(slot for slot in METRICS_SLOTS if slot not in filled)
-        raise BrokenRuleError(f"{filled[0]} is filled, and {missing} is not")
+        raise BrokenRuleError(f"the vendor implements {filled[0]}, but {missing} is NULL")
 
 
 def _device_many(subject: DispatchSubject) -> None:

@@ -39,7 +39,9 @@ def _cut(subject: DispatchSubject) -> None:
 
 def _function(subject: DispatchSubject) -> None:
     name = "no such function"
-    _expect_refusal(subject, subject.case.byte_code, f"'{name}'", function=name)
+    _expect_refusal(
+        subject, subject.case.byte_code, f"the unknown function '{name}'", function=name
+    )
 
 
 def _expect_refusal(
@@ -50,7 +52,7 @@ def _expect_refusal(
         status, made = create_invocation(device, subject.case, byte_code, function=function)
         if not status:
             device.table.call("invocation_context_destroy", made)
-            raise BrokenRuleError(f"invocation_context_create takes {what}")
+            raise BrokenRuleError(f"invocation_context_create accepts {what}")
 
 
 def _counts(subject: DispatchSubject, more: tuple[int, int]) -> None:
@@ -122,7 +124,9 @@ def _scheduling(subject: DispatchSubject) -> None:
             info.debug_feature_id = feature if mask & 2 else ffi.NULL
             status = call.table.call(slot, call.context, info)
             if status:
-                raise BrokenRuleError(f"mask {mask}: the vendor returns {status_name(status)}")
+                raise BrokenRuleError(
+                    f"{slot} returns {status_name(status)} for fields_mask {mask}"
+                )
         call.run(subject.case.data)
 
 

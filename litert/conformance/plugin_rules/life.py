@@ -33,7 +33,10 @@ def _version(subject: PluginSubject) -> None:
     found = subject.vendor.answer("LiteRtGetCompilerPluginVersion", "LiteRtApiVersion")
     version = (found.major, found.minor, found.patch)
     if version != _VERSION:
-        raise BrokenRuleError(f"the version is {'.'.join(map(str, version))}")
+        wanted = ".".join(map(str, _VERSION))
+        raise BrokenRuleError(
+            f"the API version is {'.'.join(map(str, version))}, but must be {wanted}"
+        )
 
 
 def _manufacturer(subject: PluginSubject) -> None:
@@ -97,13 +100,15 @@ def _hardware(subject: PluginSubject) -> None:
     with subject.plugin() as plugin:
         bits = int(subject.vendor.answer(name, "LiteRtHwAccelerators", plugin.handle))
     if not bits & _NPU:
-        raise BrokenRuleError(f"the supported hardware is {bits}, without the NPU ({_NPU})")
+        raise BrokenRuleError(
+            f"the supported hardware is {bits}, but must include the NPU ({_NPU})"
+        )
 
 
 def _soc_models(subject: PluginSubject) -> None:
     with subject.plugin() as plugin:
         if not plugin.soc_models():
-            raise BrokenRuleError("the plugin has 0 SoC models")
+            raise BrokenRuleError("the plugin lists no SoC models")
 
 
 def _soc_names(subject: PluginSubject) -> None:
@@ -111,7 +116,9 @@ def _soc_names(subject: PluginSubject) -> None:
         names = plugin.soc_models()
         twice = [name for name in names if names.count(name) > 1]
         if twice:
-            raise BrokenRuleError(f"SoC model {twice[0]!r} is there {names.count(twice[0])} times")
+            raise BrokenRuleError(
+                f"the plugin lists SoC model {twice[0]!r} {names.count(twice[0])} times"
+            )
 
 
 def _soc_index(subject: PluginSubject) -> None:

@@ -12,7 +12,7 @@ static void Befall(const char* function) {
   size_t size = strlen(function);
   if (order == NULL || strncmp(order, function, size) != 0 || order[size] != ':') return;
   const char* what = order + size + 1;
-  fprintf(stderr, "last words of %s\n", function);
+  fprintf(stderr, "starting %s\n", function);
   if (strcmp(what, "segv") == 0) *(volatile int*)8 = 0;
   if (strcmp(what, "abort") == 0) abort();
   if (strcmp(what, "exit") == 0) exit(3);
@@ -35,7 +35,7 @@ LiteRtStatus LiteRtGetCompilerPluginVersion(LiteRtApiVersion* version) {
 
 const char* LiteRtGetCompilerPluginSocManufacturer(void) {
   Befall(__func__);
-  return "Befallen";
+  return "Acme";
 }
 
 LiteRtStatus LiteRtCreateCompilerPlugin(

@@ -28,7 +28,7 @@ from litert.host.serving import native_call
 
 def misbehave(how):
     with native_call("LiteRtNativeFunction"):
-        os.write(2, b"last words")
+        os.write(2, b"no license found")
         libc = ctypes.CDLL(None)
         if how == "segv":
             ctypes.string_at(0)
@@ -196,7 +196,7 @@ def test_what_befalls_a_plugin_names_it_and_the_call(
         apply_plugin(chain("A"), output, options)
     assert error.value.status is Status.RUNTIME_FAILURE
     assert error.value.what.startswith(f"the compiler plugin {FAKE.name} {ENDS[how]}")
-    assert error.value.what.endswith("last words")
+    assert error.value.what.endswith("no license found")
     assert error.value.where == f"{FAKE}; vendor 'Fake', in {call}"
     assert output.read_text() == "as it was"
     assert not list(tmp_path.glob(".out*"))

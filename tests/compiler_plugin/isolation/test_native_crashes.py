@@ -27,7 +27,7 @@ from litert.host.extensions import EntryPoint
 
 Chain = Callable[..., Path]
 APPLY_PLUGIN = [sys.executable, "-m", "litert_npu_tools.apply_plugin"]
-LIBRARY = "libLiteRtCompilerPlugin_Befallen.so"
+LIBRARY = "libLiteRtCompilerPlugin_Acme.so"
 
 AS_IT_IS_LOADED = (
     "dlopen",
@@ -68,7 +68,7 @@ def befallen(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def options(folder: str, timeout_s: float = 60) -> ApplyOptions:
-    return ApplyOptions("Befallen", libs=[folder], hosting=Hosting(timeout_s=timeout_s))
+    return ApplyOptions("Acme", libs=[folder], hosting=Hosting(timeout_s=timeout_s))
 
 
 def fails(chain: Chain, folder: str, output: Path, timeout_s: float = 60) -> LiteRtError:
@@ -98,8 +98,8 @@ def test_a_crash_at_work_names_plugin_call_and_function(
     assert error.status is Status.RUNTIME_FAILURE
     start = f"the compiler plugin {LIBRARY} crashed in {function} (SIGSEGV"
     assert error.what.startswith(start)
-    assert error.what.endswith(f"last words of {function}")
-    assert error.where == f"{befallen}/{LIBRARY}; vendor 'Befallen', in {AT_WORK[function]}"
+    assert error.what.endswith(f"starting {function}")
+    assert error.where == f"{befallen}/{LIBRARY}; vendor 'Acme', in {AT_WORK[function]}"
 
 
 @pytest.mark.parametrize("function", AS_IT_IS_LOADED)
@@ -165,7 +165,7 @@ def test_the_list_of_plugins_has_one_that_crashes_and_all_others(
 
 def run(befall: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "BEFALL": befall}
-    command = [*APPLY_PLUGIN, "--soc_manufacturer=Befallen", *arguments]
+    command = [*APPLY_PLUGIN, "--soc_manufacturer=Acme", *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
 
 
@@ -202,7 +202,7 @@ def test_a_plugin_that_hangs_does_not_outlive_a_command_that_is_killed(
 ) -> None:
     """Not until its time limit, which is long."""
     environment = {**os.environ, "BEFALL": f"{function}:hang"}
-    flags = ["--soc_manufacturer=Befallen", f"--libs={befallen}", str(chain("A"))]
+    flags = ["--soc_manufacturer=Acme", f"--libs={befallen}", str(chain("A"))]
     command = subprocess.Popen([*APPLY_PLUGIN, *flags, str(tmp_path / "out.bin")], env=environment)
 
     def children() -> list[int]:
@@ -255,7 +255,7 @@ def test_an_installed_package_may_offer_the_path_of_its_library(
 ) -> None:
     (tmp_path / "befallen_npu.py").write_text(f"PLUGIN = {befallen + '/' + LIBRARY!r}\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    point = EntryPoint("Befallen", "befallen_npu", "PLUGIN", "befallen-npu 1.0")
+    point = EntryPoint("Acme", "befallen_npu", "PLUGIN", "befallen-npu 1.0")
     plugin = load_point(point)
     assert plugin.factory.soc_models == ["B1"] and plugin.origin == str(point)
     monkeypatch.setenv("BEFALL", "LiteRtGetCompilerPluginVersion:abort")
@@ -284,7 +284,7 @@ def test_no_process_is_left_for_the_collector(
     gc.disable()
     try:
         with suppress(LiteRtError):
-            apply_plugin(chain("A"), "", ApplyOptions("Befallen", libs=libs))
+            apply_plugin(chain("A"), "", ApplyOptions("Acme", libs=libs))
         assert apply_plugin(chain("A"), "", ApplyOptions("Null", libs=libs)).soc_model == "NULL1"
         assert [info.problem for info in list_plugins(libs) if info.origin.endswith("Broken.so")]
         assert num_children() == before
