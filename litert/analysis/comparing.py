@@ -210,7 +210,7 @@ class _Comparing:
         if must:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                "the vendor's taps show no tensor of the model inside its NPU calls",
+                "the NPU calls in the file show none of the model's intermediate tensors",
                 path,
                 "Compile the model with --taps, or compare it with --inside=cuts.",
             )
