@@ -84,8 +84,9 @@ def flexbuffer_options(node: Node) -> Mapping[str, Any]:
         return {}
     raise LiteRtError(
         Status.INVALID_FLATBUFFER,
-        f"the {count_text(len(node.custom_options), 'byte')} of options are not a FlexBuffer map",
-        hint="If the options are a C struct, read them with raw_options and the fields of the struct.",
+        f"the op's custom options ({count_text(len(node.custom_options), 'byte')}) are not a FlexBuffer map",
+        describe_node(node),
+        "If the options are a C struct, call raw_options(node, fields), where `fields` describes the struct.",
     )
 
 
@@ -200,8 +201,8 @@ def _run_extractor(extractor: Extractor, node: Node) -> bool:
         if not isinstance(found, bool):
             raise LiteRtError(
                 Status.INVALID_TRANSFORMATION,
-                f"extract returns {found!r:.100}",
-                hint="Return True if extract has set all attributes; otherwise return False.",
+                f"the function extract must return True or False, but returns {found!r:.100}",
+                hint="Return True if the function has set all attributes of the op; otherwise return False.",
             )
     return found
 
@@ -211,9 +212,10 @@ def _check_options(options: Mapping[str, Any]) -> None:
     for name in options:
         if name in DEFINITION:
             raise refused(
-                f"option '{name}' has the name of an attribute that every op has",
-                "Write an extractor that renames the option, and an entry of backend_attrs that "
-                "restores the original name.",
+                f"the custom option '{name}' cannot become an attribute, because every op already has an "
+                "attribute of this name",
+                f"Write an extractor that stores the option as my_{name}, and let backend_attrs of the op's "
+                f"class return the pair ('{name}', 'my_{name}').",
             )
 
 
@@ -223,16 +225,16 @@ def _check_name(cls: type[Op] | type[Extractor]) -> None:
     if not isinstance(cls.op, str) or not cls.op:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the class's op is {cls.op!r:.100}",
+            f"the class attribute 'op' must be the name of an op, but is {cls.op!r:.100}",
             where,
-            'Name the op of the class: op = "Name".',
+            'Set the attribute to the name of the op: op = "MyOp".',
         )
     if issubclass(cls, Op) and is_builtin(cls.op):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"'{cls.op}' is a builtin operator, which has its own class",
+            f"op = '{cls.op}' is the name of a builtin operator of TFLite, which already has a class",
             where,
-            "Give your op another name; only the op's `type` may be the name of a builtin operator.",
+            "Give your op another name. Only the attribute `type` may be the name of a builtin operator.",
         )
 
 
@@ -244,9 +246,10 @@ def write_attributes(node: Node) -> None:
     if op_type is None:
         raise LiteRtError(
             Status.INVALID_IR_TYPE,
-            "no transformation has replaced this op, which has type None",
+            "the op cannot be written to the file: its type is None, and no transformation has replaced it",
             describe_node(node),
-            "Replace the op in a transformation, or give the op a type.",
+            "Write a transformation that replaces the op, or set `type` in the op's class to the name that the "
+            "file shall contain.",
         )
     if is_builtin(op_type):
         _become_builtin(node, op_type)
@@ -302,9 +305,7 @@ def _writing(node: Node, values: Mapping[str, Any]) -> Iterator[None]:
     except LiteRtError as error:
         hint = error.hint
         if not hint and any(isinstance(value, str) for value in values.values()):
-            hint = (
-                "Let backend_attrs return numbers and lists of numbers: strings are not converted."
-            )
+            hint = "In backend_attrs, return numbers and lists of numbers, because strings are not converted."
         raise LiteRtError(error.status, error.what, describe_node(node), hint) from error
 
 
@@ -349,6 +350,7 @@ def _read_record(record: object) -> tuple[str, Any]:
         if isinstance(source, str) or callable(source):
             return name, source
     raise refused(
-        f"{record!r:.100} cannot be an entry of backend_attrs",
-        "Write a name, a pair (name, function of the node), or a pair (name, name of the attribute).",
+        f"backend_attrs returns the entry {record!r:.100}, which describes no option",
+        "Use the name of an attribute as the entry, or a pair: the option's name, and the name of an attribute "
+        "or a function of the node.",
     )

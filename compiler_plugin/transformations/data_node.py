@@ -116,11 +116,13 @@ class DataNode:
         return hash(self.port)
 
     def __repr__(self) -> str:
-        return f"data '{self.name}'"
+        return f"data node '{self.name}'"
 
     def _pick(self, nodes: dict[int, Any], index: int, what: str) -> Any:
         if index not in nodes:
-            raise refused(f"{self} has no {what}({index!r:.100}); {index_range(what, len(nodes))}")
+            raise refused(
+                f"{what}({index!r:.100}) does not exist for {self}: {index_range(what, len(nodes))}"
+            )
         return nodes[index]
 
 
@@ -137,5 +139,5 @@ def several_readers(port: _Port) -> LiteRtError:
     count = len(port.get_destinations())
     return refused(
         f"out_node() needs exactly one reader, but {port} has {count or 'no'} readers",
-        "Call out_port(i).get_destinations(), and use the nodes of the returned ports.",
+        "Call node.out_port(i).get_destinations() instead, and use the nodes of the returned ports.",
     )

@@ -180,15 +180,21 @@ def read_edge_pattern(given: object) -> EdgePattern:
       LiteRtError: INVALID_TRANSFORMATION, if the value is not a pattern.
     """
     if not isinstance(given, Mapping) or not {"nodes", "edges"} <= given.keys():
-        what = f"the return value is {given!r:.100}, but must be a dict with 'nodes' and 'edges'"
+        what = f"the value must be a dict with the keys 'nodes' and 'edges', but is {given!r:.100}"
         raise _bad(what, "Return dict(nodes=[...], edges=[...]).")
     nodes: dict[str, Mapping[str, Any]] = {}
     for entry in given["nodes"]:
         name, attributes = (*entry, {})[:2] if isinstance(entry, tuple | list) else (entry, None)
         if not isinstance(name, str) or not isinstance(attributes, Mapping):
-            raise _bad(f"{entry!r:.100} is not a node", "Write ('mul', dict(op='MUL')).")
+            raise _bad(
+                f"the list 'nodes' contains {entry!r:.100}, which is not a pair of a name and a dict",
+                "Write each node as such a pair, for example ('mul', dict(op='MUL')).",
+            )
         if name in nodes:
-            raise _bad(f"two nodes are named '{name}'", "Rename one of the nodes.")
+            raise _bad(
+                f"the list 'nodes' contains two nodes with the name '{name}'",
+                "Rename one of the nodes.",
+            )
         nodes[name] = attributes
     edges = [_read_edge(entry, nodes) for entry in given["edges"]]
     is_data = {name for name, attributes in nodes.items() if attributes.get("kind") == _DATA}
@@ -197,8 +203,9 @@ def read_edge_pattern(given: object) -> EdgePattern:
         if edge.reader in is_data:
             if edge.reader in data or edge.source in is_data:
                 raise _bad(
-                    f"data node '{edge.reader}' must have exactly one incoming edge, which comes from an op",
-                    "Let exactly one op write the data node.",
+                    f"data node '{edge.reader}' must have exactly one incoming edge, and this edge must start "
+                    "at an op",
+                    "Keep one edge from an op to the data node, and remove the node's other incoming edges.",
                 )
             data[edge.reader] = edge.source, edge.out_port
     between: list[Edge] = []
@@ -211,7 +218,8 @@ def read_edge_pattern(given: object) -> EdgePattern:
     for name in nodes.keys() - read - data.keys():
         if name in is_data or nodes[name].get("op") in ENDS:
             raise _bad(
-                f"the pattern ends in '{name}', which is not an op", "End the pattern with an op."
+                f"the pattern ends with node '{name}', but must end with an op",
+                f"Add an op that reads node '{name}', or remove the node.",
             )
     if not nodes:
         raise _bad("the pattern has no ops", "Add an op to the list 'nodes'.")
@@ -222,20 +230,23 @@ def read_edge_pattern(given: object) -> EdgePattern:
 
 def _read_edge(entry: Any, nodes: Mapping[str, object]) -> Edge:
     if not isinstance(entry, tuple | list) or len(entry) not in (2, 3):
-        raise _bad(f"{entry!r:.100} is not an edge", "Write ('sigmoid', 'mul', {'in': 1}).")
+        raise _bad(
+            f"the list 'edges' contains {entry!r:.100}, which is not an edge",
+            "Write each edge as (node that is read, node that reads, {'in': number of the reader's input}).",
+        )
     source, reader, ports = (*entry, {})[:3]
     for name in (source, reader):
         if name not in nodes:
             raise _bad(
-                f"edge {entry!r:.100}: the pattern has no node '{name}'",
-                did_you_mean(str(name), nodes),
+                f"edge {entry!r:.100} contains '{name}', but the list 'nodes' has no node of this name",
+                did_you_mean(str(name), nodes, "Correct the edge, or add the node to the list."),
             )
     if not isinstance(ports, Mapping):  # older versions of MO have only the number
         ports = {"in": ports}
     if unknown := ports.keys() - {"in", "out"}:
         raise _bad(
             f"edge {entry!r:.100} has an unknown attribute: {', '.join(sorted(map(repr, unknown)))}",
-            "Edges have the attributes 'in' and 'out'.",
+            "Use only the attributes 'in' and 'out' for edges.",
         )
     return Edge(source, reader, ports.get("in"), ports.get("out"))
 
@@ -268,4 +279,4 @@ def _thing(bound: Bound) -> Node | None:
 
 
 def _bad(what: str, hint: str = "") -> LiteRtError:
-    return LiteRtError(Status.INVALID_TRANSFORMATION, what, "pattern()", hint)
+    return LiteRtError(Status.INVALID_TRANSFORMATION, what, "return value of pattern()", hint)

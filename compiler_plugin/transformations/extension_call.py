@@ -26,7 +26,7 @@ def extension_call(
     try:
         yield
     except (Exception, SystemExit) as error:  # an extension's code may raise anything
-        what, where, hint = describe(error), "", find_counterpart(error) or "Fix the extension."
+        what, where, hint = describe(error), "", find_counterpart(error) or f"Fix {function}."
         if isinstance(error, LiteRtError):
             status, what, where, hint = error.status, error.what, error.where, error.hint
         is_python = file.endswith(".py")  # ops of a mapping file have no lines of their own

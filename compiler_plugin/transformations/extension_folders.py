@@ -43,10 +43,16 @@ _FOLDERS: Mapping[str, Phase | None] = {
 }
 ALL = "all"
 RESERVED = (ALL, *(phase.value for phase in Phase))
-_METHODS = (
-    "find_and_replace_pattern", "replace_op", "rewrite", "replace_sub_graph", "replace_pattern",
-    "transform_graph", "extract",
-)  # fmt: skip
+_BASES: Mapping[str, str] = {
+    "find_and_replace_pattern": "Transformation",
+    "replace_op": "OpReplacement",
+    "rewrite": "PatternReplacement",
+    "replace_sub_graph": "SubgraphReplacement",
+    "replace_pattern": "FrontReplacementPattern, MiddleReplacementPattern or BackReplacementPattern",
+    "transform_graph": "GeneralReplacement",
+    "extract": "Extractor",
+}
+"""For each function that an extension defines, the base class that calls the function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +145,10 @@ def _check_parts(folder: str) -> Iterator[str]:
     if not any(os.path.isdir(os.path.join(folder, part)) for part in _FOLDERS):
         raise LiteRtError(
             Status.NOT_FOUND,
-            "not an extension folder: it has no subfolder ops, front, middle or back",
+            "the extension folder has none of the subfolders ops, front, middle and back",
             folder,
-            "Put each transformation into the subfolder of its phase: front, middle or back.",
+            "Put each transformation into the subfolder of its phase (front, middle or back), and each class of "
+            "an op into the subfolder ops.",
         )
     for parent in ("", *_FOLDERS):
         for name in sorted(_list(os.path.join(folder, parent))):
@@ -150,8 +157,11 @@ def _check_parts(folder: str) -> Iterator[str]:
             if name[0] in "._" or is_part or not os.path.isdir(path):
                 continue
             if any(entry.endswith(".py") for entry in _list(path)):
-                of = "for another framework" if parent == "front" else "not part of an extension"
-                yield f"{path} was ignored: it is {of}"
+                if parent == "front":
+                    reason = "because it is for another framework than TFLite"
+                else:
+                    reason = f"because only these folders are read: {', '.join(_FOLDERS)}"
+                yield f"folder {path} was ignored, {reason}"
 
 
 def _load_folder(folder: str, package: str, found: Extensions) -> None:
@@ -175,7 +185,7 @@ def _load_folder(folder: str, package: str, found: Extensions) -> None:
             module = _load_module(f"{package}.{part.replace('/', '.')}.{stem}", path, folder)
             origin = ExtensionOrigin(phase, shown, folder, is_builtin)
             if not _take_extensions(module, origin, found):
-                found.notes.append(f"{shown} contains no extension")
+                found.notes.append(f"file {shown} defines no transformation, op or extractor")
 
 
 def _load_module(name: str, path: str, folder: str) -> ModuleType:
@@ -215,7 +225,7 @@ def _list(folder: str) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise file_error(error, "cannot read", folder) from error
+        raise file_error(error, "cannot read the folder", folder) from error
 
 
 def _own_classes(module: ModuleType) -> list[type]:
@@ -231,14 +241,15 @@ def _own_classes(module: ModuleType) -> list[type]:
 
 def _check_helper(cls: type, origin: ExtensionOrigin) -> None:
     """Refuses a class that has a method of extensions, but no base class of extensions: it would never run."""
-    method = next((method for method in _METHODS if callable(getattr(cls, method, None))), "")
+    method = next((method for method in _BASES if callable(getattr(cls, method, None))), "")
     if method:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"class {cls.__name__} has {method}, but is not derived from a base class for extensions",
+            f"function {method} of class {cls.__name__} would never run, because the class has no base class "
+            "for extensions",
             origin.path,
-            "Derive the class from the base class in compiler_plugin.transformations that has this method. If "
-            "this is only a helper class, begin its name with an underscore.",
+            f"Derive the class from {_BASES[method]}. If the class is only a helper, begin its name with an "
+            "underscore.",
         )
 
 
@@ -246,17 +257,19 @@ def _check_place(cls: type, origin: ExtensionOrigin) -> None:
     """Refuses an extension that lacks a method or is in the wrong folder."""
     what = hint = ""
     if inspect.isabstract(cls):
-        what = f"class {cls.__name__} lacks {', '.join(sorted(getattr(cls, '__abstractmethods__', ())))}"
-        hint = "Define what is missing. If this is only a base class, begin its name with an underscore."
+        names = ", ".join(sorted(getattr(cls, "__abstractmethods__", ())))
+        what = f"class {cls.__name__} does not define {names}"
+        hint = f"Define {names} in the class. If this is only a base class, begin its name with an underscore."
     elif issubclass(cls, Transformation) and origin.phase is None:
-        what = f"class {cls.__name__} is a transformation, but its file is not in the folder of a phase"
-        hint = "Move the file to front, middle or back."
+        what = f"class {cls.__name__} is a transformation, but the file is in the folder ops"
+        hint = "Move the file to the folder of the transformation's phase: front, middle or back."
     elif issubclass(cls, Transformation) and cls.phase not in (None, origin.phase):
-        what = f"class {cls.__name__} is for the {cls.phase.value} phase, but its file is not in {cls.phase.value}"
-        hint = f"Move the file to {cls.phase.value}, or derive the class from the base class of another phase."
+        phase = cls.phase.value
+        what = f"class {cls.__name__} is for the {phase} phase, but the file is not in the folder {phase}"
+        hint = f"Move the file to the folder {phase}, or derive the class from the base class of another phase."
     elif issubclass(cls, Extractor) and origin.phase is not Phase.FRONT:
-        what = f"class {cls.__name__} is an extractor, but its file is not in front"
-        hint = "Move the file to front/tflite: extractors run before the front phase."
+        what = f"class {cls.__name__} is an extractor, but the file is not in the folder front or front/tflite"
+        hint = "Move the file to the folder front/tflite."
     if what:
         raise LiteRtError(Status.DYNAMIC_LOADING, what, origin.path, hint)
 
@@ -269,8 +282,9 @@ def _create_transformation(cls: type[Transformation], origin: ExtensionOrigin) -
         conditions = cls.graph_condition
         if not isinstance(conditions, (list, tuple)) or not all(map(callable, conditions)):
             raise refused(
-                f"graph_condition of {cls.__name__} is {conditions!r:.60}",
-                "Make it a list of functions that take the graph: [lambda graph: graph.static_shape].",
+                f"graph_condition of class {cls.__name__} must be a list of functions, but is {conditions!r:.60}",
+                "Set graph_condition to a list of functions of the graph, for example "
+                "[lambda graph: graph.static_shape].",
             )
     except LiteRtError as error:
         raise LiteRtError(error.status, error.what, origin.path, error.hint) from error
@@ -278,8 +292,8 @@ def _create_transformation(cls: type[Transformation], origin: ExtensionOrigin) -
         place = find_place(error, origin.folder)
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"cannot create an object of class {cls.__name__}: {describe(error)}",
+            f"the call {cls.__name__}() fails: {describe(error)}",
             file_and_line(origin.path, place),
-            "Fix the class, or remove the class from the folder.",
+            "Fix the class so that this call without arguments works, or remove the class from the file.",
         ) from error
     return transformation

@@ -163,7 +163,7 @@ def _compute(
         }
     except LiteRtError as error:
         if len(computed) == 1:  # it would fail at run time as well
-            _LOG.info("'%s' is not folded: %s", computed[0].name, error)
+            _LOG.info("tensor '%s' is not folded: %s", computed[0].name, error)
         else:
             for tensor in computed:
                 values |= _compute([tensor], foldable, shapes, layout)

@@ -18,6 +18,7 @@ from compiler_plugin.transformations.op import Infer
 from compiler_plugin.transformations.op_request import refused
 from compiler_plugin.transformations.shape_probe import ShapeProbe, has_unknown
 from compiler_plugin.transformations.stock_region import Shape
+from litert.core.counts import count_text
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -36,13 +37,16 @@ def check_input_types(node: Node, before: Sequence[TensorType | None], is_static
 
     In a graph with static shapes, unknown dimensions have the interpreter's initial sizes.
     """
-    for index, (old, tensor) in enumerate(zip(before, node.input_tensors, strict=False)):
+    count = len(node.input_tensors)
+    if len(before) != count:
+        raise _unknown_op(
+            node, f"the op has {count_text(count, 'input')}", count_text(len(before), "input")
+        )
+    for index, (old, tensor) in enumerate(zip(before, node.input_tensors, strict=True)):
         new = None if tensor is None else tensor_type(tensor)
         static = None if old is None else (old[0], old[0], old[2])
         if new != old and not (is_static and new == static):
-            raise _unknown_op(node, index, old, new)
-    if len(before) != len(node.input_tensors):
-        raise _unknown_op(node, min(len(before), len(node.input_tensors)), None, None)
+            raise _unknown_op(node, f"input {index} is {_type_text(new)}", _type_text(old))
 
 
 def try_sizes(
@@ -79,17 +83,21 @@ def tensor_type(tensor: Tensor) -> TensorType:
     return tensor.shape, tensor.shape_signature or tensor.shape, tensor.element_type
 
 
-def _unknown_op(
-    node: Node, index: int, old: TensorType | None, new: TensorType | None
-) -> LiteRtError:
-    def text(known: TensorType | None) -> str:
-        return "none" if known is None else f"{known[2].name} {list(known[1])}"
+def _type_text(known: TensorType | None) -> str:
+    return "not connected" if known is None else f"{known[2].name} {list(known[1])}"
 
+
+def _unknown_op(node: Node, new: str, old: str) -> LiteRtError:
+    hint = f"Keep the number of inputs, and the types and shapes of the inputs, of {node}."
+    if node.is_custom:
+        hint = (
+            f"Write a class for the op {node.op} with a function `infer`, in the folder `ops` of your extensions "
+            "(--extensions). Alternatively, declare the op's shapes in a mapping file (--ops_mapping)."
+        )
     return refused(
-        f"the shapes of {node} cannot be inferred: input {index} of the op is {text(new)}, but the model "
-        f"file contains the output shapes only for {text(old)}",
-        "Define the op's function `infer` in the folder `ops` of your extensions (--extensions). Alternatively, "
-        "declare the op's shapes in a mapping file (--ops_mapping).",
+        f"the output shapes of {node} are not known: {new}, but the model file contains the output shapes only "
+        f"for {old}",
+        hint,
     )
 
 
@@ -130,10 +138,10 @@ def infer_by_definition(graph: InferredGraph, node: Node) -> bool:
             if graph.is_unset(port):
                 raise LiteRtError(
                     Status.SHAPE_INFERENCE_FAILED,
-                    f"no shape was set for {port}",
+                    f"the function infer has not set the shape of {port}",
                     hint=(
-                        "Set the shape: node.out_port(0).data.set_shape([-1, 8]), with -1 for a "
-                        "dimension that is known only at run time."
+                        f"In infer, call node.out_port({port.index}).data.set_shape(shape). For a dimension that "
+                        "is known only at run time, the shape may contain -1."
                     ),
                 )
     return True

@@ -37,6 +37,8 @@ from litert.model.blob import Blob
 from litert.model.graph import CUSTOM, Model, Op, Subgraph, Tensor
 from litert.model.tensor_data import DataLike, TypeLike, encode_constant
 
+_CONNECT = "Connect the readers instead: old_port.get_connection().set_source(new_port)."
+
 
 class KnownOps(Protocol):
     """Describes custom ops; `OpLibrary` in `custom_ops.py` implements this interface."""
@@ -124,8 +126,8 @@ class Graph(InferredGraph):
         )
         if node_id and (self._ids.has(node_id) or self.find_node(node_id) is not None):
             raise refused(
-                f"the id '{node_id}' of a new {op} is taken",
-                "Ids and names of nodes must be unique.",
+                f"a new {op} cannot have the id '{node_id}', because another node has this id or name",
+                "Choose an id that no other node has as its id or name.",
             )
         values = [self._check_input(value) for value in inputs]
         # Nothing was changed up to here, and nothing is refused from here on.
@@ -205,8 +207,14 @@ class Graph(InferredGraph):
         for node in (old, new):
             self._check_own(node)
         before, after = old.model_op, new.model_op
-        if before is None or after is None or old is new:
-            raise refused(f"{new} cannot replace {old}")
+        if old is new:
+            raise refused(f"{old} cannot replace itself", "Pass two different nodes.")
+        if before is None or after is None:
+            other = old if before is None else new
+            raise refused(
+                f"{new} cannot replace {old}, because {other} is not an op",
+                "Connect the readers instead: old.out_port(0).get_connection().set_source(new.out_port(0)).",
+            )
         if any(tensor in before.outputs for tensor in after.inputs if tensor is not None):
             raise refused(
                 f"{new} cannot replace {old}, because the new op reads a result of the old op",
@@ -214,7 +222,10 @@ class Graph(InferredGraph):
             )
         for index, tensor in enumerate(before.outputs):
             if index >= len(after.outputs) and self.is_read(tensor):
-                raise refused(f"output {index} of {old} is read, but {new} has no such output")
+                raise refused(
+                    f"{new} cannot replace {old}, because it has no output {index}, which another op reads",
+                    "First connect the readers of this output to another source.",
+                )
         for index, kept in enumerate(before.outputs[: len(after.outputs)]):
             self._take_tensor(after, index, kept)
         self._ops.replace(before, after)
@@ -238,8 +249,18 @@ class Graph(InferredGraph):
             self._check_own(port.node)
         before, after = old.node.model_op, new.node.model_op
         kept, own = old.tensor, new.tensor
-        if before is None or after is None or before is after or kept in after.inputs:
-            raise refused(f"{new} cannot replace {old}")
+        if before is None or after is None:
+            other = old.node if before is None else new.node
+            raise refused(f"{new} cannot replace {old}, because {other} is not an op", _CONNECT)
+        if before is after:
+            raise refused(
+                f"{new} cannot replace {old}, because both belong to the same op", _CONNECT
+            )
+        if kept in after.inputs:
+            raise refused(
+                f"{new} cannot replace {old}, because {new.node} reads the old output",
+                "To insert an op after another op, use connection.insert_node(node).",
+            )
         self._take_tensor(after, new.index, kept)
         before.set_output(old.index, own)
         self._ops.take_place(before, after)
@@ -272,7 +293,7 @@ class Graph(InferredGraph):
         self._check_own(node)
         if not (node.is_op or node.is_const):
             raise refused(
-                f"{node} cannot be removed, because the model's inputs and results must stay"
+                f"{node} cannot be removed, because the inputs and outputs of the model must stay"
             )
         for port in node.out_ports().values():
             readers = port.get_destinations()
@@ -421,10 +442,8 @@ class Graph(InferredGraph):
 
     def _check_own(self, node: Node) -> None:
         if not isinstance(node, Node):
-            hint = (
-                "graph.find_node(name) finds a node by its name." if isinstance(node, str) else ""
-            )
-            raise refused(f"{node!r:.100} is not a node", hint)
+            found = f"graph.find_node({node!r:.100})" if isinstance(node, str) else "graph.nodes[0]"
+            raise refused(f"{node!r:.100} is not a node", f"Pass a node, for example {found}.")
         if node.graph is not self:
             raise not_in_graph(str(node))
         node.check_alive()

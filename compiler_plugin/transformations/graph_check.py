@@ -12,6 +12,7 @@ from math import prod
 from compiler_plugin.transform_options import Phase
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.stock_inference import is_self_contained, lacks_input
+from litert.core.counts import count_text
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -57,27 +58,35 @@ def _check_outputs(graph: Graph, own: set[Tensor]) -> dict[Tensor, Op]:
     inputs = set(graph.subgraph.inputs)
     is_typed = graph.stage is not Phase.FRONT
     for op in graph.subgraph.ops:
-        for tensor in op.outputs:
+        for index, tensor in enumerate(op.outputs):
             if tensor in written or tensor.producer is not op:
                 other = written.get(tensor, tensor.producer)
-                raise _problem(f"two ops write {_name(tensor)}: {_ops(other, op)}", graph)
+                raise _problem(
+                    f"two ops write {_name(tensor)}: {_ops(other, op)}",
+                    graph,
+                    "Give each op an output tensor of its own.",
+                )
             if tensor not in own:
                 raise _foreign(tensor, f"{_ops(op)} writes", graph)
             if tensor in inputs or tensor.is_constant:
                 what = "an input of the model" if tensor in inputs else "a constant"
-                raise _problem(f"{_ops(op)} writes {_name(tensor)}, which is {what}", graph)
+                raise _problem(
+                    f"{_ops(op)} writes {_name(tensor)}, which is {what}",
+                    graph,
+                    "Give the op an output tensor of its own.",
+                )
             if is_typed and tensor.element_type is ElementType.NONE:
                 raise _problem(
                     f"the type of {_name(tensor)}, which {_ops(op)} writes, is not known",
                     graph,
-                    "Set the type: node.out_port(0).set_data_type(...).",
+                    f"Set the type of the op's output: node.out_port({index}).set_data_type(...).",
                 )
             if is_typed and op.is_custom and not graph.has_rank(tensor):
                 raise _problem(
                     f"the shape of {_name(tensor)}, which {_ops(op)} writes, is not known",
                     graph,
-                    "Give the op's class an infer function, or set the shape: "
-                    "node.out_port(0).data.set_shape(...).",
+                    "Define the function infer in the op's class. Alternatively, set the shape in the "
+                    f"transformation that creates the op: node.out_port({index}).data.set_shape(...).",
                 )
             written[tensor] = op
     return written
@@ -87,19 +96,21 @@ def _check_inputs(graph: Graph, own: set[Tensor], written: dict[Tensor, Op]) -> 
     """Checks the input tensors of all ops; returns the tensors that no op writes."""
     sources: dict[Tensor, None] = {}
     for op in graph.subgraph.ops:
-        for tensor in op.inputs:
+        for index, tensor in enumerate(op.inputs):
             if tensor is None or tensor in written or tensor in sources:
                 continue
             if tensor not in own:
                 raise _foreign(tensor, f"{_ops(op)} reads", graph)
             if not graph.has_source(tensor):
                 raise _problem(
-                    f"{_ops(op)} reads {_name(tensor)}, but no op writes this tensor", graph
+                    f"{_ops(op)} reads {_name(tensor)}, but no op writes this tensor",
+                    graph,
+                    f"Connect the op's input to another source: node.in_port({index}).connect(port).",
                 )
             sources[tensor] = None
         for kept in op.intermediates:
             if kept is not None and kept not in own:
-                raise _foreign(kept, f"{_ops(op)} has", graph)
+                raise _foreign(kept, f"{_ops(op)} has the intermediate", graph)
     return sources
 
 
@@ -113,7 +124,10 @@ def _check_ends(graph: Graph, own: set[Tensor], written: dict[Tensor, Op]) -> No
         assert named is not None
         if named not in written and not graph.has_source(named):
             raise _problem(
-                f"{result} of the model is {_name(named)}, but no op writes this tensor", graph
+                f"an output of the model is {_name(named)}, but no op writes this tensor",
+                graph,
+                "Connect the output to another source: node.in_port(0).connect(port), where `node` is one of "
+                "graph.results.",
             )
 
 
@@ -133,9 +147,10 @@ def _check_data(graph: Graph, tensor: Tensor) -> None:
     wanted = (prod(tensor.shape) * bits + 7) // 8
     if blob.size != wanted:
         raise _problem(
-            f"the data of constant {_name(tensor)} have {blob.size} bytes, but {tensor.type} "
-            f"takes {wanted}",
+            f"constant {_name(tensor)} has {count_text(blob.size, 'byte')} of data, but its type {tensor.type} "
+            f"requires {wanted}",
             graph,
+            "Change the constant's data, type or shape so that these agree.",
         )
 
 
@@ -150,9 +165,9 @@ def describe_subgraph(graph: Graph) -> str:
 
 def _foreign(tensor: Tensor, who: str, graph: Graph) -> LiteRtError:
     return _problem(
-        f"{who} {_name(tensor)}, which is not in this subgraph",
+        f"{who} {_name(tensor)}, which does not belong to the subgraph",
         graph,
-        "Use only tensors of this subgraph that were not removed.",
+        "Use only tensors that belong to the same subgraph and were not removed.",
     )
 
 

@@ -210,9 +210,11 @@ def _place_with_inputs(
 
 def _cycle(path: Sequence[Op], op: Op) -> LiteRtError:
     members = path[path.index(op) :]
-    names = " -> ".join(f"{m.name} '{m.outputs[0].name if m.outputs else ''}'" for m in members)
+    names = " -> ".join(
+        f"{m.name} '{m.outputs[0].name if m.outputs else ''}'" for m in [*members, op]
+    )
     return LiteRtError(
         Status.INVALID_GRAPH_INVARIANT,
-        f"{len(members)} ops form a cycle: {names}",
-        hint="An op must not read its own results, not even through other ops.",
+        f"{len(members)} ops form a cycle, in which each op must run after the next op: {names}",
+        hint="Connect an input of one of these ops to a tensor from outside of the cycle.",
     )

@@ -150,7 +150,10 @@ class GraphView(NodeGraph):
         if isinstance(node, str):
             found = self.find_by_id(node) or self.find_node(node) or node
         if not isinstance(found, Node):
-            raise refused(f"{node!r:.100} is not a node", "Give a node, or a node's id.")
+            if isinstance(node, str):
+                what = f"the graph has no node with the id or name '{node:.100}'"
+                raise refused(what, "graph.nodes is the list of all ops.")
+            raise refused(f"{node!r:.100} is not a node", "Pass a node, or a node's id.")
         return found
 
     def node_of(self, op: Op, node_id: str = "") -> Node:
@@ -162,7 +165,7 @@ class GraphView(NodeGraph):
         node = self._nodes.get(op)
         if node is None:
             if op not in self._ops:
-                raise not_in_graph(f"op {op.name}")
+                raise not_in_graph(f"{op.name} '{op.outputs[0].name if op.outputs else ''}'")
             node = self._nodes[op] = Node(self, "", op, None)
             if node_id:
                 node.take_id(node_id)
@@ -321,4 +324,7 @@ def _has_attributes(node: Node, wanted: Mapping[str, Any]) -> bool:
 
 def not_in_graph(what: str) -> LiteRtError:
     """Returns an error for an object that belongs to another graph."""
-    return refused(f"{what} is not in this graph")
+    return refused(
+        f"{what} belongs to another graph, or was removed from this graph",
+        "Use only nodes that are in this graph.",
+    )

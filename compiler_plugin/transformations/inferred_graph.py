@@ -123,8 +123,9 @@ class InferredGraph(GraphView):
         self._unset.discard(tensor)
         if node.is_const and known != tensor.shape:
             raise refused(
-                f"{port} has shape {list(tensor.shape)}, which cannot become {list(known)}",
-                "Set the constant's value: the shape follows from the value.",
+                f"the shape of {port} cannot change from {list(tensor.shape)} to {list(known)}, because the "
+                "value of the constant determines the shape",
+                "Set the value instead: port.data.set_value(value).",
             )
         same_rank = tensor not in self._shapeless and len(tensor.shape) == len(known)
         sizes = tensor.shape if same_rank else (1,) * len(known)
@@ -141,9 +142,9 @@ class InferredGraph(GraphView):
         """Implements `OutPort.set_data_type` for ports."""
         if port.node.is_const and element_type is not port.tensor.element_type:
             raise refused(
-                f"{port} has type {port.tensor.element_type.name}, and the type of a constant cannot "
-                "change",
-                "Create another constant.",
+                f"the type of {port} cannot change from {port.tensor.element_type.name} to "
+                f"{element_type.name}, because the type of a constant is fixed",
+                "Create another constant: graph.create_const(value).",
             )
         if port.tensor.element_type is not element_type:
             port.tensor.element_type = element_type
@@ -186,7 +187,8 @@ class InferredGraph(GraphView):
             return
         if not node.is_op:
             raise refused(
-                f"the value of {port} cannot be set, because it is known only at run time"
+                f"the value of {port} cannot be set, because the value is known only at run time",
+                "Connect the readers to a constant: graph.create_const(value).",
             )
         if not self._is_inferring:
             raise refused(
@@ -207,10 +209,10 @@ class InferredGraph(GraphView):
         if self._is_inferring:
             raise LiteRtError(
                 Status.INVALID_TRANSFORMATION,
-                "infer cannot change the graph",
+                "the function infer must not change the graph",
                 hint=(
-                    "Set only shapes, values and types of outputs in infer; make other changes in a "
-                    "transformation."
+                    "In infer, set only shapes, values and types of the op's outputs. Make other "
+                    "changes in a transformation."
                 ),
             )
 
@@ -253,7 +255,7 @@ def _checked_shape(shape: Sequence[int], port: OutPort) -> tuple[int, ...]:
         known = (-2,)
     if any(size < -1 for size in known):
         raise refused(
-            f"{shape!r:.200} is not a shape for {port}",
-            "Give whole numbers, with -1 for a dimension that is known only at run time.",
+            f"the shape of {port} cannot be {shape!r:.200}",
+            "Pass a list of whole numbers, with -1 for a dimension that is known only at run time.",
         )
     return known

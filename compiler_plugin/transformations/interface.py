@@ -118,10 +118,10 @@ def _check_not_called(graph: Graph) -> None:
             if index >= 0 and model.subgraphs[index] is graph.subgraph:
                 raise LiteRtError(
                     Status.UNSUPPORTED,
-                    f"the layout of the inputs and outputs of subgraph {index} cannot change, because "
-                    f"{op.name} calls this subgraph",
+                    f"the inputs and outputs of subgraph {index} cannot change to the layout NCHW, because "
+                    f"{op.name} '{op.outputs[0].name if op.outputs else ''}' calls this subgraph",
                     "--data_layout=NCHW",
-                    "Keep the layout NHWC.",
+                    "Omit the flag to keep the layout NHWC.",
                 )
 
 

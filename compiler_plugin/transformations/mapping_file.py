@@ -101,7 +101,9 @@ class MappedOpDefinition(Op):
             elif found is not None:
                 if not node.is_in_port_connected(found):
                     raise refused(
-                        f"an output must have the type of input {found}, but the op has no such input"
+                        f"output {port.index} must have the type of input {found}, but {node} has no connected "
+                        f"input {found}",
+                        "Correct the number of the input in output_types.",
                     )
                 port.set_data_type(node.in_port(found).get_data_type())
 
@@ -118,7 +120,9 @@ def read_mapping_file(path: str | os.PathLike[str]) -> Mapping[str, MappedOp]:
     for node in fields["ops"].items():
         mapped = replace(_OP.read(node), place=f"{node.where}, {node.path}")
         if mapped.op in found:
-            raise node.error(f"'{mapped.op}' is declared twice")
+            raise node.error(
+                f"op '{mapped.op}' is declared twice", "Remove one of the declarations."
+            )
         found[mapped.op] = mapped
     return found
 
@@ -126,11 +130,11 @@ def read_mapping_file(path: str | os.PathLike[str]) -> Mapping[str, MappedOp]:
 def _read_name(node: JsonNode) -> str:
     name = node.text()
     if not name:
-        raise node.error("the name is empty")
+        raise node.error("the op's name is empty", "Write the op's custom code.")
     if is_builtin(name):
         raise node.error(
-            f"'{name}' is a builtin operator, which needs no declaration",
-            "Declare only custom ops, by their custom code.",
+            f"'{name}' is a builtin operator, but only custom ops can be declared",
+            f"Remove the declaration of '{name}'.",
         )
     return name
 
@@ -157,7 +161,8 @@ _OP = record(
 def _check_count(what: str, count: int, outputs: int) -> None:
     if count > outputs:
         raise refused(
-            f"the declaration has {count} {what}, but the op has {count_text(outputs, 'output')}"
+            f"{what} describes {count_text(count, 'output')}, but the op has {count_text(outputs, 'output')}",
+            f"Remove the last entries of {what}.",
         )
 
 
@@ -167,5 +172,8 @@ def _sizes(node: Node, index: int) -> Sequence[Size] | None:
         return None
     shape = node.in_port(index).data.get_shape()
     if shape is None:
-        raise refused(f"the rank of input {index} is known only at run time")
+        raise refused(
+            f"output_shapes uses the shape of input {index}, but the number of dimensions of this input is known "
+            "only at run time"
+        )
     return [Dimension(index, d) if size < 0 else size for d, size in enumerate(shape)]

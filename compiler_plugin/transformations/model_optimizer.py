@@ -97,7 +97,7 @@ class _Replacement(Transformation):
 
     def pattern(self) -> Mapping[str, Any]:
         """Returns the pattern: `dict(nodes=[(name, attributes), ...], edges=[(name, name, {"in": 0}), ...])`."""
-        raise _missing(self, "pattern")
+        raise _missing(self, "pattern(self)")
 
     def wanted_ops(self) -> Sequence[str]:
         """The op names in the pattern; empty if the pattern is not valid."""
@@ -116,7 +116,7 @@ class _Replacement(Transformation):
 class _PatternReplacement(_Replacement):
     def replace_pattern(self, graph: Graph, match: dict[str, Any]) -> None:
         """Changes the graph at a match; `match` maps names in the pattern to nodes and data nodes."""
-        raise _missing(self, "replace_pattern")
+        raise _missing(self, "replace_pattern(self, graph, match)")
 
     def find_and_replace_pattern(self, graph: Graph) -> int | None:
         """Calls `replace_pattern` for each match; override this function to edit the whole graph."""
@@ -146,7 +146,7 @@ class _GeneratedSubGraph(Transformation):
 
     def generate_sub_graph(self, graph: Graph, match: Any) -> Any:
         """Creates the new sub-graph; the other methods get the return value as `new_sub_graph`."""
-        raise _missing(self, "replace_sub_graph")
+        raise _missing(self, "replace_sub_graph(self, graph, match)")
 
     def input_edges_match(self, graph: Graph, match: Any, new_sub_graph: Any) -> Mapping[Any, Any]:
         """Maps old input ports to the new input ports that replace them: `{(old.id, 0): (new.id, 0)}`.
@@ -204,7 +204,7 @@ class FrontReplacementOp(FrontReplacementSubgraph):
     def pattern(self) -> Mapping[str, Any]:
         """Returns a pattern that matches the op; `replace_sub_graph` gets the matched node as `match["op"]`."""
         if not self.op:
-            raise _missing(self, "op")
+            raise _missing(self, "op = 'NAME_OF_THE_OP'")
         return {"nodes": [("op", {"op": self.op})], "edges": []}
 
     def replace_op(self, graph: Graph, node: Node) -> Any:
@@ -215,7 +215,7 @@ class FrontReplacementOp(FrontReplacementSubgraph):
           port. The function returns None or an empty list if it has already connected the op's readers, or if
           the op stays.
         """
-        raise _missing(self, "replace_op")
+        raise _missing(self, "replace_op(self, graph, node)")
 
     def replace_sub_graph(self, graph: Graph, match: dict[str, Any]) -> None:
         """Calls `replace_op`, and connects the returned replacement."""
@@ -423,9 +423,9 @@ def _out_ports(graph: Graph, given: Any) -> list[OutPort]:
 
 
 def _missing(transformation: Transformation, what: str) -> LiteRtError:
-    name = type(transformation).__name__
+    kind = "function" if "(" in what else "attribute"
     return LiteRtError(
         Status.INVALID_TRANSFORMATION,
-        f"class {name} does not define '{what}'",
-        hint=f"Define '{what}' in the class.",
+        f"class {type(transformation).__name__} does not define the {kind} {what.partition('(')[0]}",
+        hint=f"Define the {kind} in the class: {'def ' if kind == 'function' else ''}{what}.",
     )

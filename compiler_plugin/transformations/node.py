@@ -190,7 +190,7 @@ class Node(NodeAttributes):
         op = self._check_op()
         if isinstance(version, bool) or not isinstance(version, int) or version < 1:
             raise refused(
-                f"{version!r:.100} cannot be the version of {self}",
+                f"the version of {self} cannot be {version!r:.100}",
                 "Give a whole number, 1 or greater.",
             )
         op.code = self.graph.model.operator_code(op.code.builtin_code, op.code.custom_code, version)
@@ -205,7 +205,8 @@ class Node(NodeAttributes):
         """Raises an error if the node was removed from its graph."""
         if not self.is_alive:
             raise refused(
-                f"{self} was removed from the graph", "Get the node from the graph again."
+                f"{self} was removed from the graph and cannot be used any more",
+                "Use the node that replaced it: graph.find_node(name).",
             )
 
     def touch(self) -> None:
@@ -327,7 +328,10 @@ class Node(NodeAttributes):
         op = self._check_op()
         port = self.out_port(index)
         if port.is_read:
-            raise refused(f"{port} is read by {port.get_destinations()[0].node}")
+            raise refused(
+                f"{port} cannot be deleted, because {port.get_destinations()[0].node} reads it",
+                "First connect the readers to another source.",
+            )
         op.remove_output(index)
         self.touch()
 
@@ -339,7 +343,10 @@ class Node(NodeAttributes):
         """
         source = self.in_port(index).get_source()
         if source is None:
-            raise refused(f"input {index} of {self} is not connected")
+            raise refused(
+                f"input {index} of {self} is not connected",
+                f"Call node.is_in_port_connected({index}) first.",
+            )
         return source.node if self._is_front() else DataNode(source)
 
     def in_nodes(self) -> dict[int, Node | DataNode]:
@@ -375,7 +382,7 @@ class Node(NodeAttributes):
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _FIXED:
             raise refused(
-                f"'{name}' of {self} cannot be set",
+                f"attribute '{name}' of {self} cannot be set",
                 "Create another op, and replace this node by the op: node.replace_node(new).",
             )
         if isinstance(getattr(Node, name, None), property | MemberDescriptorType):
@@ -419,7 +426,10 @@ class Node(NodeAttributes):
     def _check_op(self) -> Op:
         self.check_alive()
         if self.model_op is None:
-            raise refused(f"{self} is not an op, but this call needs an op")
+            raise refused(
+                f"this call needs an op, but {self} is not an op",
+                "Inputs, outputs, constants and variables are nodes, but not ops.",
+            )
         return self.model_op
 
     def _is_there(self, index: int, count: int, what: str, is_allowed: bool) -> bool:
@@ -430,7 +440,7 @@ class Node(NodeAttributes):
             )
         if index < count and not is_allowed:
             raise refused(
-                f"{self} has {what} port {index} already",
+                f"{self} already has {what} port {index}",
                 "Pass skip_if_exist=True to get the existing port.",
             )
         return index < count
@@ -605,8 +615,8 @@ class OutPort(_Port):
         """Raises an error if `destination` is not an input port that can read this port."""
         if not isinstance(destination, InPort):
             raise refused(
-                f"{destination!r:.100} is not an input port",
-                "For example, node.in_port(0) is an input port.",
+                f"the destination must be an input port, but is {destination!r:.100}",
+                "Pass an input port, for example node.in_port(0).",
             )
         destination.check_source(self)
 
@@ -629,7 +639,9 @@ class InPort(_Port):
         """
         source = self.get_source()
         if source is None:
-            raise refused(f"{self} is not connected", "Call is_in_port_connected() first.")
+            raise refused(
+                f"{self} is not connected", f"Call node.is_in_port_connected({self.index}) first."
+            )
         return source.data
 
     def get_data_type(self) -> ElementType:
@@ -701,8 +713,9 @@ class InPort(_Port):
         self.node.in_port(self.index)  # is there still
         if self.node.is_result:
             raise refused(
-                f"result '{self.node.name}' of the model must have a source",
-                "To replace the source, connect the result to another port.",
+                f"output '{self.node.name}' of the model cannot be disconnected, because each output of the "
+                "model must have a source",
+                "To replace the source, connect another output port: in_port.connect(port).",
             )
 
     def __repr__(self) -> str:
@@ -825,7 +838,9 @@ class Connection:
 
     def _known_source(self) -> OutPort:
         if self._source is None:
-            raise refused("the connection has no source", "Set the source of the connection.")
+            raise refused(
+                "the connection has no source", "Set the source: connection.set_source(port)."
+            )
         return self._source
 
 

@@ -287,7 +287,7 @@ def _check_free_name(node: NodeAttributes, name: str, options: Collection[str]) 
     if hint:
         raise refused(
             f"{node} has no attribute '{name}'",
-            f"{hint} If you mean an attribute of your own, give it a name that resembles no option.",
+            f"{hint} To add an attribute of your own, choose a name that resembles no option of the op.",
         )
 
 

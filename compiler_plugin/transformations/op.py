@@ -164,8 +164,9 @@ class Op:
         count = definition.attrs.get("in_ports_count", len(given))
         if len(given) > count:
             raise refused(
-                f"{definition.attrs['op']} has {count_text(count, 'input port')}, but got {len(given)} inputs",
-                "Set in_ports_count in the attributes of the op.",
+                f"the call passes {count_text(len(given), 'input')}, but {definition.attrs['op']} has only "
+                f"{count_text(count, 'input port')}",
+                f"Pass fewer inputs, or set the attribute in_ports_count of the op to {len(given)}.",
             )
         return definition._create(given + [None] * (count - len(given)))
 
@@ -205,14 +206,17 @@ class Op:
         """
         if not node.is_custom:
             raise refused(
-                f"{node} is not a custom op and cannot become a {cls.op}",
-                "Write a transformation of the front phase that replaces the op.",
+                f"{node} is not a custom op and cannot become a {cls.op} op",
+                f"Instead, write a transformation of the front phase that replaces {node.op}.",
             )
         definition = (
             cls(node.graph, attrs or {}) if cls.op else cls(node.graph, {"op": node.op}, attrs)
         )
         if (other := (attrs or {}).get("id", node.id)) != node.id:
-            raise refused(f"the id of {node} cannot change from '{node.id}' to {other!r:.100}")
+            raise refused(
+                f"the id of {node} cannot change from '{node.id}' to {other!r:.100}",
+                "Remove 'id' from the attributes.",
+            )
         if name := (attrs or {}).get("name"):
             node.name = name
         node.set_extracted(definition.node_attributes())
@@ -235,7 +239,8 @@ class Op:
         raise LiteRtError(
             Status.NOT_FOUND,
             f"no op is named '{name}'",
-            hint=hint or f"Add a class with op = '{name}' to the folder 'ops' of your extensions.",
+            hint=hint
+            or f"Write a class with op = '{name}' in the folder `ops` of your extensions.",
         )
 
     def attach(self, node: Node) -> None:
@@ -311,7 +316,7 @@ def builtin_op_class(name: str) -> OpClass:
 def _check(definition: Op) -> None:
     attrs, name = definition.attrs, definition.attrs["op"]
     if not isinstance(name, str) or not name:
-        raise _no_value("op", name, type(definition).__name__, "Give the class the op's name.")
+        raise _no_value("op", name, type(definition).__name__, "Set op to the name of the op.")
     if definition.type is not None and (
         not isinstance(definition.type, str) or not definition.type
     ):
@@ -333,10 +338,12 @@ def _check(definition: Op) -> None:
         elif isinstance(value, bool) or not isinstance(value, int) or value < least:
             hint = f"Give a whole number, {least} or more"
             hint += (
-                ", or the name of an op set such as opset1, which is not written." if least else "."
+                ". Names of op sets, such as 'opset1', are also allowed, but not written to the file."
+                if least
+                else "."
             )
             raise _no_value(count, value, name, hint)
 
 
 def _no_value(attribute: str, value: object, name: str, hint: str) -> LiteRtError:
-    return refused(f"'{attribute}' of {name} cannot be {value!r:.100}", hint)
+    return refused(f"attribute '{attribute}' of {name} cannot be {value!r:.100}", hint)

@@ -36,7 +36,8 @@ def check_request(
     _check_number(op, "version", version, 1)
     if attributes is not None and not isinstance(attributes, Mapping):
         raise refused(
-            f"the attributes of {op} are {attributes!r:.100}, not a mapping of names to values"
+            f"the attributes of {op} must be a dict, but are {attributes!r:.100}",
+            "Pass a dict from the attributes' names to their values.",
         )
     if is_custom:
         return CUSTOM, (None, None), 1 if outputs is None else outputs
@@ -50,7 +51,8 @@ def check_inputs(op: str, inputs: object) -> None:
     """Raises an error if `inputs` is a single input instead of a list of inputs."""
     if isinstance(inputs, str) or not isinstance(inputs, Sequence):
         raise refused(
-            f"the inputs of {op} are {inputs!r:.100}, not a list", "Put the input into a list: [x]."
+            f"the inputs of {op} must be a list, but are {inputs!r:.100}",
+            "Put the input into a list: [x].",
         )
 
 
@@ -60,7 +62,7 @@ def builtin_number(name: str) -> int:
     if number is None or number == CUSTOM:
         raise refused(
             f"TFLite has no operator '{name}'",
-            did_you_mean(name, BUILTIN_NUMBERS, "A custom op needs is_custom=True."),
+            did_you_mean(name, BUILTIN_NUMBERS, "For a custom op, pass is_custom=True."),
         )
     return number
 
@@ -119,7 +121,9 @@ class FreeNames:
 def check_name(name: str) -> None:
     """Raises an error if a value cannot be the name of a tensor."""
     if not isinstance(name, str):
-        raise refused(f"{name!r:.100} cannot be the name of a tensor", "Pass a string.")
+        raise refused(
+            f"the name of a tensor must be a string, but is {name!r:.100}", "Pass a string."
+        )
 
 
 def refused(what: str, hint: str = "") -> LiteRtError:

@@ -218,7 +218,7 @@ class PartialInference:
             if found is None and is_new:
                 raise refused(
                     f"the type of output {index} of {node} is not known",
-                    "Set the type: node.out_port(0).set_data_type(...).",
+                    f"Set the type: node.out_port({index}).set_data_type(...).",
                 )
             if found is None or found is tensor.element_type:
                 continue

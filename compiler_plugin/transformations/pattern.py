@@ -155,7 +155,7 @@ class Match:
         self.where = where
         self.attributes: Mapping[str, object] = attributes
         if sum(1 for i in inputs if i is ...) > 1:
-            raise _bad(f"{self} has '...' more than once among its inputs")
+            raise _bad(f"{self} has '...' more than once among its inputs", "Keep only one '...'.")
         for entry in inputs:
             if (
                 entry is not None
@@ -163,16 +163,22 @@ class Match:
                 and not isinstance(entry, Match | Any | Const)
             ):
                 raise _bad(
-                    f"{self}: {entry!r} is not a pattern for an input",
-                    "Use Match, Any or Const, None for an omitted input, or ... for any number of "
-                    "inputs.",
+                    f"{self} has the input {entry!r:.100}, which is not a pattern",
+                    "For each input, pass Match, Any or Const; or None for an omitted input, or ... for any "
+                    "number of inputs.",
                 )
         if isinstance(uses, bool) or not (
             uses is None or isinstance(uses, range) or (isinstance(uses, int) and uses >= 0)
         ):
-            raise _bad(f"{self}: uses={uses!r} is neither a number of readers nor a range")
+            raise _bad(
+                f"{self}: uses={uses!r:.100} is neither a number of readers nor a range",
+                "Pass a whole number such as uses=1, or a range such as uses=range(1, 3).",
+            )
         if isinstance(output, bool) or not isinstance(output, int) or output < 0:
-            raise _bad(f"{self}: output={output!r} is not the index of an output")
+            raise _bad(
+                f"{self}: output={output!r:.100} is not the index of an output",
+                "Pass a whole number, 0 or greater.",
+            )
         _check_attributes(self)
 
     def find_orders(self, op: str, ports: Sequence[OutPort | None]) -> Sequence[Order]:
@@ -218,19 +224,21 @@ Order: TypeAlias = Sequence[tuple[Pattern | None, OutPort | None]]
 def check_pattern(root: object) -> Mapping[str, Pattern]:
     """Checks the pattern that ends in the op `root`, and returns its named parts by name."""
     if not isinstance(root, Match):
-        shown = "a function" if callable(root) else repr(root)
+        shown = "a function" if callable(root) else f"{root!r:.100}"
         raise _bad(
-            f"{shown} is not a pattern",
-            "Pass a Match for the last op, with patterns for its inputs.",
+            f"the pattern must be a Match, but is {shown}",
+            "Write a Match for the last op, with patterns for the op's inputs: Match('ADD', Any('x'), Const()).",
         )
     if any(op in ENDS for op in root.ops):
         raise _bad(
-            f"{root} is not an op, and cannot be replaced", "Let the pattern end with an op."
+            f"the pattern ends with {root}, which is not an op and cannot be replaced",
+            "End the pattern with an op.",
         )
     if root.output:
         raise _bad(
-            f"{root} is the last op of the pattern, so no part of the pattern reads its output "
-            f"{root.output}"
+            f"{root} has output={root.output}, but it is the last op of the pattern, and no part of the pattern "
+            "reads its outputs",
+            f"Remove output={root.output}.",
         )
     named: dict[str, Pattern] = {}
     for pattern in walk(root):
@@ -240,17 +248,20 @@ def check_pattern(root: object) -> Mapping[str, Pattern]:
         if type(first) is not type(pattern):
             raise _bad(
                 f"the name '{pattern.name}' stands for both {first} and {pattern}",
-                "Rename one of them.",
+                "Rename one of these parts of the pattern.",
             )
         if isinstance(first, Match) and isinstance(pattern, Match):
             if not set(first.ops) & set(pattern.ops):
                 raise _bad(
                     f"the name '{pattern.name}' stands for {first} and {pattern}, but no op matches "
                     "both",
-                    "Rename one of them.",
+                    "Rename one of these parts of the pattern.",
                 )
             if pattern is not first and first is root:
-                raise _bad(f"{root} would read itself", "Rename one of them.")
+                raise _bad(
+                    f"two parts of the pattern have the name '{root.name}', so {root} would read itself",
+                    "Rename one of these parts of the pattern.",
+                )
     return named
 
 
@@ -276,14 +287,14 @@ def _checked_ops(op: str | Sequence[str]) -> tuple[str, ...]:
     ops = (op,) if isinstance(op, str) else tuple(op)
     if not ops or not all(isinstance(name, str) and name for name in ops):
         raise _bad(
-            f"{op!r} is not the name of an op",
-            "Give the name of an operator (CONV_2D) or custom op, or a tuple of names.",
+            f"{op!r:.100} is not the name of an op",
+            "Pass the name of a builtin operator such as 'CONV_2D', the name of a custom op, or a tuple of names.",
         )
     for name in ops:
         if re.fullmatch("[A-Z][A-Z0-9_]*", name) and name not in BUILTIN_NUMBERS:
             hint = did_you_mean(name, BUILTIN_NUMBERS, similarity=0.85)  # others may be custom ops
             if hint:
-                raise _bad(f"the schema has no operator '{name}'", hint)
+                raise _bad(f"TFLite has no operator '{name}'", hint)
     return ops
 
 
@@ -313,19 +324,20 @@ def _check_part(name: str, where: object) -> None:
     """Refuses an invalid name or condition for a part of a pattern."""
     if not isinstance(name, str):
         raise _bad(
-            f"a {type(name).__name__} cannot be the name of a part of a pattern",
-            "To create a constant of the graph, call graph.create_const(value).",
+            f"the name of a part of a pattern must be a string, but has type {type(name).__name__}",
+            "To create a constant in the graph, call graph.create_const(value) instead.",
         )
     if name and (not name.isidentifier() or name in _RESERVED):
         raise _bad(
             f"{name!r} cannot be the name of a part of a pattern",
-            "Use a valid name of a parameter, except self and graph.",
+            "Choose a name that can be a parameter of a Python function, except self and graph.",
         )
     if where is not None and not callable(where):
         raise _bad(
-            f"where={where!r} cannot be called", "Pass a function that returns True or False."
+            f"where={where!r:.100} is not a function",
+            "Pass a function that takes a node and returns True or False.",
         )
 
 
 def _bad(what: str, hint: str = "") -> LiteRtError:
-    return LiteRtError(Status.INVALID_ARGUMENT, what, "pattern", hint)
+    return LiteRtError(Status.INVALID_ARGUMENT, what, "in a pattern", hint)

@@ -19,6 +19,7 @@ from compiler_plugin.transformations.matcher import find_candidates, find_match
 from compiler_plugin.transformations.node import Node, OutPort
 from compiler_plugin.transformations.pattern import Match, check_pattern, walk
 from compiler_plugin.transformations.transformation import Transformation
+from litert.core.counts import count_text, names_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
@@ -139,11 +140,11 @@ def _check_class(cls: type[PatternReplacement]) -> None:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         if parameter.name not in named and parameter.default is parameter.empty:
-            names = ", ".join(named) or "none"
             raise LiteRtError(
                 Status.INVALID_TRANSFORMATION,
-                f"rewrite has the parameter '{parameter.name}', but the pattern has no part of that name",
-                hint=f"The pattern has the names {names}.",
+                f"function rewrite has the parameter '{parameter.name}', but no part of the pattern has this name",
+                hint=f"Rename the parameter, or name a part of the pattern '{parameter.name}'. "
+                f"{names_text('named part', list(named))}.",
             )
 
 
@@ -187,10 +188,10 @@ class Replacer:
                 limit = limit or 1000 + 20 * len(self.graph.nodes)
                 if count > limit:
                     raise self._error(
-                        f"does not terminate: the pattern still matches after {count} rewrites; "
-                        f"the last rewrite was of op {node.op}",
-                        "For an op that needs no rewrite, change nothing and return None. "
-                        "Alternatively, make the pattern stricter.",
+                        f"does not end: after {count} rewrites, the pattern still matches; the last rewritten "
+                        f"op was {node}",
+                        "If an op needs no rewrite, change nothing and return None. Alternatively, make the "
+                        "pattern stricter.",
                     )
             if count == before:
                 return count
@@ -213,8 +214,8 @@ class Replacer:
         else:
             if not root.is_alive:
                 raise self._error(
-                    f"has removed {root}, but also returns a replacement for it",
-                    "Do not remove the op: it is removed automatically.",
+                    f"has removed {root}, but also returns a replacement for this op",
+                    "Do not remove the op: after the replacement, it is removed automatically.",
                 )
             self.replace(outputs, replacement, created)
         remove_unread(self.graph, gone)
@@ -231,7 +232,8 @@ class Replacer:
         for (before, after), connection in zip(pairs, connections, strict=True):
             if any(reader.node is after.node for reader in connection.get_destinations()):
                 raise self._error(
-                    f"returns {after.node}, which cannot replace {before}, because the node reads this output",
+                    f"returns {after.node}, which cannot replace {before}, because {after.node} reads this "
+                    "output",
                     "To insert a node after another node, use connection.insert_node(node).",
                 )
         are_old = set(old)
@@ -256,8 +258,9 @@ class Replacer:
             ports: list[OutPort | None] = list(replacement.out_ports().values())
             if len(ports) > len(old):
                 raise self._error(
-                    f"returns {replacement} with {len(ports)} outputs, but {what} has {len(old)}",
-                    "Return the ports: one for each output.",
+                    f"returns {replacement} with {count_text(len(ports), 'output')}, but {what} has only "
+                    f"{count_text(len(old), 'output')}",
+                    f"Return a list of output ports: one port for each output of {what}.",
                 )
             ports += [None] * (len(old) - len(ports))
         elif isinstance(replacement, OutPort):
@@ -268,19 +271,22 @@ class Replacer:
             ports = [self._as_port(entry) for entry in replacement]
         else:
             raise self._error(
-                f"returns {replacement!r:.100} for {what}",
+                f"returns {replacement!r:.100}, which cannot replace {what}",
                 "Return a node, an output port, a list with one of these for each output, or None.",
             )
         if len(ports) != len(old):
             raise self._error(
-                f"returns {len(ports)} ports, but {what} has {len(old)}",
+                f"returns {count_text(len(ports), 'port')}, but {what} has {count_text(len(old), 'output')}",
                 "Return one port for each output; None for an output that has no reader.",
             )
         for before, port in zip(old, ports, strict=True):
             if port is not None:
                 self._check_alive(port.node)
             elif before.is_read:
-                raise self._error(f"returns None for {before}, which still has readers")
+                raise self._error(
+                    f"returns None for {before}, although this output still has readers",
+                    "Return a port for this output, or first connect the readers to another source.",
+                )
         return ports
 
     def _as_port(self, entry: object) -> OutPort | None:
@@ -295,7 +301,8 @@ class Replacer:
                 "Return an output port of the node: node.out_port(i).",
             )
         raise self._error(
-            f"returns {entry!r:.100} for an output", "Return a node or an output port."
+            f"returns {entry!r:.100}, which cannot replace an output",
+            "Return a node or an output port.",
         )
 
     def _is_own(self, port: OutPort, old: Node, created: int) -> bool:
@@ -307,9 +314,14 @@ class Replacer:
 
     def _check_alive(self, node: Node) -> None:
         if node.graph is not self.graph:
-            raise self._error(f"returns {node}, which is in another graph")
+            raise self._error(
+                f"returns {node}, which is in another graph", "Return a node of the same graph."
+            )
         if not node.is_alive:
-            raise self._error(f"returns {node}, which was removed from the graph")
+            raise self._error(
+                f"returns {node}, which was removed from the graph",
+                "Return a node that is in the graph.",
+            )
 
     def _error(self, what: str, hint: str = "") -> LiteRtError:
         where = f"transformation '{self.name}'"

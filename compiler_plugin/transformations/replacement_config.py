@@ -102,7 +102,8 @@ def _read_description(node: JsonNode) -> ReplacementDescription:
         for name in fields:
             if name not in ("id", "match_kind", "custom_attributes"):
                 raise fields[name].error(
-                    "a description with match_kind 'general' can only have custom_attributes"
+                    "a description with match_kind 'general' cannot have this field",
+                    "Remove the field. Only id, match_kind and custom_attributes are allowed.",
                 )
     elif "instances" not in fields:
         raise node.error("field 'instances' is missing")
@@ -114,7 +115,9 @@ def _read_description(node: JsonNode) -> ReplacementDescription:
         for name in ("include_inputs_to_sub_graph", "include_outputs_to_sub_graph"):
             if not values.get(_OPTIONAL[name][0], True):
                 raise fields[name].error(
-                    "with match_kind 'scope', there are no start or end points to leave out"
+                    "a description with match_kind 'scope' has no start or end points, so this field cannot be "
+                    "false",
+                    "Remove the field.",
                 )
     elif kind is MatchKind.POINTS:
         lists = fields["instances"].fields(("start_points", "end_points"))
@@ -126,7 +129,10 @@ def _read_description(node: JsonNode) -> ReplacementDescription:
 def _read_scope(node: JsonNode) -> str:
     scope = _expression(node).rstrip("/")
     if not scope:
-        raise node.error("the scope is empty and would match the whole model")
+        raise node.error(
+            "the scope is empty and would match the whole model",
+            "Write the common beginning of the ops' names, for example model/decoder.",
+        )
     return scope
 
 
@@ -142,7 +148,7 @@ def _expression(node: JsonNode) -> str:
     return text
 
 
-_NAME = checked(TEXT, lambda text: "" if text else "the text is empty, but a name is needed")
+_NAME = checked(TEXT, lambda text: "" if text else "the name is empty")
 _POINTS = frozen_array(_NAME, 1)
 _SCOPES = frozen_array(Codec(_read_scope), 1)
 _PORT = record(PortName, node=Codec(_expression), port=integer(0, _LARGEST_PORT))

@@ -81,9 +81,7 @@ class Transformations:
     @property
     def notes(self) -> Sequence[str]:
         """Sentences about ignored files, and about transformations that have matched nothing so far."""
-        no_images = (
-            "--data_layout=NCHW: no input or output of the model has four or five dimensions"
-        )
+        no_images = "--data_layout=NCHW has no effect: no input or output of the model has four or five dimensions"
         return [
             *self.extensions.notes,
             *([] if self._has_images else [no_images]),
@@ -124,7 +122,7 @@ class Transformations:
             self._run_phase(Phase.FRONT, graphs)
             for graph, inference in zip(graphs, inferences, strict=True):
                 graph.stage = Phase.MIDDLE
-                step = f"partial inference{' with --input_shape' if shapes else ''}"
+                step = f"shape inference{' with --input_shape' if shapes else ''}"
                 with self._naming(step, graph):
                     if self.options.static_shape:
                         inference.make_static(graph)
@@ -187,7 +185,7 @@ class Transformations:
         """Runs the back phase and emission."""
         self._run_phase(Phase.BACK, graphs)
         for graph in graphs:
-            with self._naming("emission", graph):
+            with self._naming("writing custom ops", graph):
                 emit(graph)
         tidy(graphs)
 
@@ -253,9 +251,7 @@ class Transformations:
         ):
             return
         name = f"{self.planned.index(item) + 1:02}_{item.name}.tflite"
-        with self._naming(
-            f"the model after transformation {item.name} (--dump_model_after)", graphs[0]
-        ):
+        with self._naming(f"--dump_model_after, after transformation '{item.name}'", graphs[0]):
             dump_model(graphs, os.path.join(self.options.dump_folder, name))
 
 
@@ -277,6 +273,13 @@ def _named_error(
     subgraphs = graph.model.subgraphs
     index = f"subgraph {subgraphs.index(graph.subgraph)}" if len(subgraphs) > 1 else ""
     line = next((place for folder in folders if (place := find_place(error, folder))), "")
+    if (
+        line
+        and not hint
+        and status is Status.INVALID_TRANSFORMATION
+        and not isinstance(error, LiteRtError)
+    ):
+        hint = "Fix the code at this line."
     path = line.rpartition(":")[0]
     if path and subject.endswith(path):
         subject, line = subject.removesuffix(path) + line, ""
@@ -304,8 +307,9 @@ def _count_matches(result: object, is_changed: bool) -> int:
     if count < 0:
         raise LiteRtError(
             Status.INVALID_TRANSFORMATION,
-            f"find_and_replace_pattern returns {result!r:.100}",
-            hint="Return the number of matches, or None.",
+            "the function find_and_replace_pattern must return a number of matches or None, but returns "
+            f"{result!r:.100}",
+            hint="Return a whole number, 0 or greater; or return None.",
         )
     return count
 
@@ -316,9 +320,9 @@ def _check_dump(options: TransformOptions, planned: Sequence[LoadedTransformatio
     if name and name not in (ALL, *names):
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"no transformation '{options.dump_model_after}' runs",
+            f"'{options.dump_model_after}' is not a transformation that runs",
             "--dump_model_after",
-            f"The transformations that run are {', '.join(names)}." if names else "None runs.",
+            f"These transformations run: {', '.join(names) or 'none'}.",
         )
 
 
@@ -340,8 +344,8 @@ def find_misnamed(
             meant = builtin.get(_plain(name), name)
             if meant != name and name not in known:
                 yield (
-                    f"{item.name} searches for {name}, but the model has no such op; TFLite's name is {meant} "
-                    f"({item.origin.path})"
+                    f"transformation '{item.name}' searches for op {name}, but the model has no such op; in "
+                    f"TFLite, the op's name is {meant} ({item.origin.path})"
                 )
 
 

@@ -152,13 +152,13 @@ def refusal(op: Op | None, reason: str) -> LiteRtError:
     if op is not None:
         inputs = ", ".join("no tensor" if t is None else f"'{t.name}' {t.type}" for t in op.inputs)
         where = (
-            f"{op.name} '{op.outputs[0].name if op.outputs else ''}', inputs: {inputs or 'none'}"
+            f"op {op.name} '{op.outputs[0].name if op.outputs else ''}', inputs: {inputs or 'none'}"
         )
     return LiteRtError(
         Status.RUNTIME_FAILURE,
-        f"stock LiteRT refuses an op: {reason}",
+        f"stock LiteRT refuses the op: {reason}",
         where,
-        "Change the op's inputs, types or attributes so that stock LiteRT's kernel accepts the op.",
+        "Change the op's inputs, types, attributes or version so that stock LiteRT accepts the op.",
     )
 
 
@@ -191,14 +191,14 @@ def _array(raw: Any, region: StockRegion, tensor: Tensor) -> Array:
     index = region.index[tensor]
     shape = tuple(raw.TensorSize(index, 0).tolist())
     if shape == region.not_inferred[tensor]:
-        raise refusal(tensor.producer, f"its kernel sets no shape for '{tensor.name}'")
+        raise refusal(tensor.producer, f"the op's kernel sets no shape for tensor '{tensor.name}'")
     if not prod(shape) and tensor.element_type is not ElementType.STRING:
         array: Array = np.empty(shape, tensor.element_type.numpy_dtype)  # data may be missing
     else:
         try:
             array = np.asarray(raw.GetTensor(index, 0))
         except ValueError as error:
-            raise refusal(tensor.producer, f"'{tensor.name}': {_message(error)}") from None
+            raise refusal(tensor.producer, f"tensor '{tensor.name}': {_message(error)}") from None
     array.flags.writeable = False
     return array
 
@@ -262,7 +262,7 @@ def _find_broadcast_fault(op: Op, value_of: Callable[[Tensor], Array | None]) ->
         shapes.append([] if value is None else value.ravel().tolist())
     for sizes in zip(*(reversed(shape) for shape in shapes), strict=False):
         if len({size for size in sizes if size != 1}) > 1:
-            return f"{' and '.join(str(list(shape)) for shape in shapes)} cannot be broadcast"
+            return f"the shapes {' and '.join(str(list(shape)) for shape in shapes)} cannot be broadcast"
     return ""
 
 
@@ -275,16 +275,18 @@ def _find_scale_fault(op: Op) -> str:
     kind = scaled[0].element_type
     other = next((tensor for tensor in tensors if tensor.element_type is not kind), None)
     if other is not None:
-        return f"'{other.name}' has type {other.element_type.name}, not {kind.name}"
+        return f"tensor '{other.name}' has type {other.element_type.name}, but must have type {kind.name}"
     without = [t for t in tensors if t.quantization is None or not t.quantization.scale]
     if op.name == "ADD" and kind is ElementType.INT16 and without == tensors:
         return ""  # whole numbers
     if without:
-        return f"'{without[0].name}' has type {kind.name}, but no scale"
+        return f"tensor '{without[0].name}' has type {kind.name}, but no scale"
     scales = [_scale(tensor) for tensor in tensors]
     odd = next((t for t, scale in zip(tensors, scales, strict=True) if not 0 < scale < inf), None)
     if odd is not None:
-        return f"the scale of '{odd.name}' is {_scale(odd):g}"
+        return (
+            f"the scale of tensor '{odd.name}' must be positive and finite, but is {_scale(odd):g}"
+        )
     largest, result = max(scales[: len(op.inputs)]), scales[-1]
     if op.name == "SQUARED_DIFFERENCE":
         multiplier = (2 * largest) ** 2 / 2**14 / result
@@ -292,7 +294,8 @@ def _find_scale_fault(op: Op) -> str:
         multiplier = 2 * largest / 2 ** (15 if kind is ElementType.INT16 else 20) / result
     if not 0 < multiplier < 1:
         return (
-            f"the scale of '{tensors[-1].name}', {result:g}, does not fit the scales of the inputs"
+            f"the scale of tensor '{tensors[-1].name}' is {result:g}, which does not fit the scales of the "
+            "inputs"
         )
     return ""
 
@@ -301,15 +304,21 @@ def _find_run_fault(op: Op) -> str:
     """Returns why an op must not be run, although its shapes can be inferred; "" if there is no reason."""
     for tensor in (*op.inputs, *op.outputs):
         if tensor is not None and len(tensor.shape) > _MOST_DIMENSIONS:
-            return f"'{tensor.name}' has {len(tensor.shape)} dimensions"
+            return (
+                f"tensor '{tensor.name}' has {len(tensor.shape)} dimensions, but may have at most "
+                f"{_MOST_DIMENSIONS}"
+            )
     if op.name == "SOFTMAX" and 0 in op.outputs[0].shape:  # its kernel crashes
-        return f"'{op.outputs[0].name}' has no elements"
+        return f"tensor '{op.outputs[0].name}' has no elements"
     if op.name == "DEPTHWISE_CONV_2D" and None in (*op.inputs, None)[2:3]:  # this one too
         return "the op has no bias"
     if op.name in _COPIES:
         source, result = op.inputs[0], op.outputs[0]
         if source is not None and source.element_type is not result.element_type:
-            return f"'{result.name}' has type {result.element_type.name}, not {source.element_type.name}"
+            return (
+                f"tensor '{result.name}' has type {result.element_type.name}, but must have type "
+                f"{source.element_type.name}"
+            )
     return ""
 
 

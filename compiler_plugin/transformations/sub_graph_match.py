@@ -142,8 +142,9 @@ class SubgraphMatch:
             exact = [n for n in found if any(expression.fullmatch(p) for p in self._inner_paths(n))]
             if len(exact) != 1:
                 names = ", ".join(f"'{node.name}'" for node in found[:4])
+                names += ", ..." if len(found) > 4 else ""
                 raise self.error(
-                    f"{len(found)} ops match '{pattern}': {names}",
+                    f"'{pattern}' must match the name of one op, but matches {len(found)} ops: {names}",
                     "Write a longer pattern, or end the pattern with $.",
                 )
             found = exact
@@ -177,17 +178,21 @@ class SubgraphMatch:
             if len(sources) > 1:
                 raise self.error(
                     f"inputs {listed} are listed as one input, but read different tensors",
-                    "Put each of them into a separate list.",
+                    "In the field 'inputs' of the description, put each of these inputs into a list of its own.",
                 )
             if source is None:
-                raise self.error(f"input {listed} is not connected in the model")
+                raise self.error(
+                    f"input {listed} is not connected in the model",
+                    "Remove this input from the field 'inputs' of the description.",
+                )
             if source.node in self._inside:
                 raise self.error(
-                    f"input {listed} reads '{source.name}', which is inside the sub-graph"
+                    f"input {listed} reads tensor '{source.name}', which an op of the sub-graph writes",
+                    "Remove this input from the field 'inputs' of the description.",
                 )
             if source in found:
                 raise self.error(
-                    f"input {listed} reads '{source.name}', as an earlier input does",
+                    f"input {listed} reads tensor '{source.name}', which an earlier list of 'inputs' also reads",
                     "Combine the two lists into one.",
                 )
             found[source] = readers
@@ -205,17 +210,20 @@ class SubgraphMatch:
             if port not in named:
                 reader = next(r for r in port.get_destinations() if r.node not in self._inside)
                 raise self.error(
-                    f"{reader.node} outside of the sub-graph reads tensor '{port.name}', which is not an "
-                    "output of the sub-graph",
-                    "Add the op that writes this tensor to the outputs or end points. "
-                    "Alternatively, add the reader to the sub-graph.",
+                    f"{reader.node}, which is outside of the sub-graph, reads tensor '{port.name}', but the "
+                    "description does not list this tensor as an output of the sub-graph",
+                    f"Add {port.node}, which writes the tensor, to the outputs or end points of the description. "
+                    f"Alternatively, add {reader.node} to the sub-graph.",
                 )
         return list(dict.fromkeys(named))
 
     def _find_port(self, name: PortName) -> Node:
         node = self.node_by_pattern(name.node)
         if node is None:
-            raise self.error(f"no op of the sub-graph is named '{name.node}'")
+            raise self.error(
+                f"no op of the sub-graph has a name that matches '{name.node}'",
+                "Correct the name in the field 'inputs' or 'outputs' of the description.",
+            )
         return node
 
     def _leaves(self, port: OutPort) -> bool:
@@ -253,6 +261,6 @@ def description_error(
     description: ReplacementDescription, what: str, hint: str = "", scope: str = ""
 ) -> LiteRtError:
     """Returns an error about a description that does not fit the model."""
-    where = f"{description.where}, '{description.replacement_id}'"
+    where = f"{description.where}, id '{description.replacement_id}'"
     where += f", scope '{scope}'" if scope else ""
     return LiteRtError(Status.INVALID_ARGUMENT, what, where, hint)

@@ -25,6 +25,7 @@ from compiler_plugin.transformations.replacement_config import (
 from compiler_plugin.transformations.sub_graph_match import SubgraphMatch
 from compiler_plugin.transformations.sub_graph_search import matching_instances
 from compiler_plugin.transformations.transformation import Transformation, snake_case
+from litert.core.counts import names_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.suggestion import did_you_mean
@@ -54,9 +55,9 @@ class ConfiguredReplacement(Transformation):
         if not isinstance(wanted, property) and not (isinstance(wanted, str) and wanted):
             raise LiteRtError(
                 Status.INVALID_TRANSFORMATION,
-                f"replacement_id is {wanted!r:.100}, which is not an id",
+                f"replacement_id must be an id, but is {wanted!r:.100}",
                 f"class {cls.__name__}",
-                "Set replacement_id to an id from the configuration file.",
+                "Set replacement_id to an `id` from the file of --transformations_config.",
             )
 
     def check_description(self, description: ReplacementDescription) -> None:
@@ -65,10 +66,10 @@ class ConfiguredReplacement(Transformation):
             accepted = " or ".join(f"'{kind.value}'" for kind in self.match_kinds)
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"match_kind is '{description.match_kind.value}' for '{description.replacement_id}', "
-                f"but transformation '{self.name}' accepts only {accepted}",
+                f"the description with id '{description.replacement_id}' has match_kind "
+                f"'{description.match_kind.value}', but transformation '{self.name}' accepts only {accepted}",
                 description.where,
-                f"Set match_kind to {accepted}.",
+                f"Set match_kind to {accepted} in the description.",
             )
 
     def find_unmatched(self) -> list[str]:
@@ -76,7 +77,8 @@ class ConfiguredReplacement(Transformation):
         if self.descriptions:
             return []
         return [
-            f"{self.name}: no description in a --transformations_config has the id '{self.replacement_id}'"
+            f"transformation '{self.name}' has no effect: no description in a file of --transformations_config "
+            f"has the id '{self.replacement_id}'"
         ]
 
 
@@ -107,9 +109,9 @@ class SubgraphReplacement(ConfiguredReplacement):
         """
         if not match.description.op:
             raise match.error(
-                f"class {type(self).__name__} has no replace_sub_graph, and the sub-graph's description has no "
-                "entry 'op'",
-                "Define replace_sub_graph in the class, or add the entry to the description.",
+                f"class {type(self).__name__} does not define the function replace_sub_graph, and the description "
+                "of the sub-graph has no field 'op'",
+                "Define the function in the class, or add the field to the description.",
             )
         return _create_op(graph, match)
 
@@ -256,12 +258,12 @@ def _create_op(graph: Graph, match: SubgraphMatch) -> Node:
 
 def _unknown_id(description: ReplacementDescription, known: Sequence[str]) -> LiteRtError:
     meant = did_you_mean(description.replacement_id, known)
-    meant = meant or f"Known ids: {', '.join(known) or 'none'}."
+    meant = meant or f"{names_text('known id', known)}."
     return LiteRtError(
         Status.NOT_FOUND,
         f"no transformation has the replacement_id '{description.replacement_id}'",
         description.where,
-        f"{meant} Without a transformation, the description needs an 'op'.",
+        f"{meant} If you have no transformation for the description, add the field 'op' to the description.",
     )
 
 

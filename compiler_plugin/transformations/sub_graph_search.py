@@ -83,17 +83,26 @@ def _find_between(graph: Graph, description: ReplacementDescription) -> Subgraph
     if missing:
         raise description_error(
             description,
-            f"no node is named '{missing[0]}', but a node is named "
-            f"'{next(name for name in wanted if name in names)}'",
+            f"the model has no node '{missing[0]}', although it has the node "
+            f"'{next(name for name in wanted if name in names)}' of the same description",
+            "Correct the name in start_points or end_points.",
         )
     for name in wanted:
         if len(names[name]) > 1:
-            raise description_error(description, f"{len(names[name])} nodes are named '{name}'")
+            raise description_error(
+                description,
+                f"{len(names[name])} nodes of the model have the name '{name}'",
+                "In start_points and end_points, use only names that one node has.",
+            )
     starts = list(dict.fromkeys(names[name][0] for name in description.start_points))
     ends = list(dict.fromkeys(names[name][0] for name in description.end_points))
     for end in ends:
         if not end.is_op:
-            raise description_error(description, f"end point '{end.name}' is a {end.op}, not an op")
+            raise description_error(
+                description,
+                f"end point '{end.name}' must be an op, but is a {end.op}",
+                "Write the name of an op in end_points.",
+            )
     inside = _walk_back(description, starts, ends)
     _check_reached(description, starts, ends, inside)
     if not description.includes_start_points:
@@ -103,7 +112,9 @@ def _find_between(graph: Graph, description: ReplacementDescription) -> Subgraph
     nodes = [node for node in graph.nodes if node in inside]
     if not nodes:
         raise description_error(
-            description, "there is no op between the start points and the end points"
+            description,
+            "there is no op between the start points and the end points",
+            "Correct start_points or end_points.",
         )
     first: list[OutPort] = []
     for start in starts:
@@ -214,10 +225,10 @@ def _check_enclosed(match: SubgraphMatch, places: Mapping[Node, int]) -> None:
             if reader in inside:
                 if node not in inside:
                     raise match.error(
-                        f"the sub-graph reads its own results, through {_way(node, came_from)} to "
-                        f"'{reader.name}'",
-                        "Add all ops on this path to the sub-graph, or remove one end of the path from "
-                        "the sub-graph.",
+                        "the sub-graph reads its own results through ops outside of it, on the path "
+                        f"{_way(node, came_from)} -> '{reader.name}'",
+                        "Add all ops on this path to the sub-graph, or remove the first or last op of the path "
+                        "from the sub-graph.",
                     )
             elif reader not in came_from and places.get(reader, -1) < last:
                 came_from[reader] = node

@@ -130,7 +130,8 @@ def order_transformations(
     except CycleError as error:
         circle = _find_circle(rules, error.args[1][1:])
         if all(rule.source != _COMMAND_LINE for rule in circle):
-            raise _circle_error(circle, "Remove one of these rules.") from None
+            hint = "Remove one of these rules." if len(circle) > 1 else "Remove this name."
+            raise _circle_error(circle, hint) from None
         allowed = [t.name for t in order_transformations(transformations) if t.name in present]
         hint = f"List the transformations in another order: {','.join(allowed)}."
         raise _circle_error(circle, hint) from None
@@ -161,7 +162,7 @@ def find_rules(transformation: Transformation) -> list[OrderRule]:
 def _names(transformation: Transformation, method: str) -> list[str]:
     given = getattr(transformation, method)()
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise _wrong_rule(transformation, method, given)
+        raise _wrong_rule(transformation, method, given, is_whole=True)
     names: list[str] = []
     for other in given:
         if isinstance(other, str):
@@ -169,21 +170,24 @@ def _names(transformation: Transformation, method: str) -> list[str]:
         elif isinstance(other, type) and issubclass(other, Transformation) and other.anchor:
             if (other.anchor == "start") == (method == "run_before"):
                 raise refused(
-                    f"{method} of {transformation.name} names {other.__name__}, so the "
+                    f"{method} of transformation '{transformation.name}' names {other.__name__}, so the "
                     "transformation would run outside of its phase",
-                    "Name the transformations that this one must run before or after.",
+                    f"In {method}, name transformations of the same phase.",
                 )
         elif isinstance(other, type) and issubclass(other, Transformation):
             names.append(snake_case(other.__name__))
         else:
-            raise _wrong_rule(transformation, method, other)
+            raise _wrong_rule(transformation, method, other, is_whole=False)
     return names
 
 
-def _wrong_rule(transformation: Transformation, method: str, given: object) -> LiteRtError:
+def _wrong_rule(
+    transformation: Transformation, method: str, given: object, *, is_whole: bool
+) -> LiteRtError:
     return refused(
-        f"{method} of transformation '{transformation.name}' returns {given!r:.100}",
-        "Return a list of transformations, by name or class.",
+        f"{method} of transformation '{transformation.name}' must return a list of transformations, but "
+        f"{'returns' if is_whole else 'the list contains'} {given!r:.100}",
+        "Return a list of names or classes of transformations, for example ['fold_constants'].",
     )
 
 
@@ -196,9 +200,9 @@ def _find_circle(rules: Sequence[OrderRule], names: Sequence[str]) -> list[Order
 
 
 def _circle_error(circle: Sequence[OrderRule], hint: str) -> LiteRtError:
+    first = circle[0]
     steps = ", ".join(f"{rule.first} before {rule.second} ({rule.source})" for rule in circle)
-    return LiteRtError(
-        Status.INVALID_TRANSFORMATION,
-        f"the rules for the order of transformations form a cycle: {steps}",
-        hint=hint,
-    )
+    what = f"the rules for the order of transformations contradict each other: {steps}"
+    if first.first == first.second:
+        what = f"{first.source} names transformation {first.first} itself"
+    return LiteRtError(Status.INVALID_TRANSFORMATION, what, hint=hint)

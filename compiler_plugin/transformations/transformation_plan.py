@@ -78,20 +78,19 @@ def check_rules(loaded: Sequence[LoadedTransformation]) -> None:
             if other not in phases:
                 raise LiteRtError(
                     Status.NOT_FOUND,
-                    f"{source} names '{other}', but there is no such transformation",
+                    f"{source} names transformation '{other}', which does not exist",
                     item.origin.path,
                     did_you_mean(
-                        other, phases, "--list_transformations lists all transformations."
+                        other, phases, "The flag --list_transformations prints all names."
                     ),
                 )
             if _PLACE[phases[first]] > _PLACE[phases[second]]:
                 raise LiteRtError(
                     Status.INVALID_TRANSFORMATION,
-                    f"{source} requires {first} before {second}, but they belong to the phases "
-                    f"{phases[first].value} and {phases[second].value}",
+                    f"{source} requires {first} before {second}, but {first} is in the {phases[first].value} "
+                    f"phase, which runs after the {phases[second].value} phase of {second}",
                     item.origin.path,
-                    "Phases run one after another: move one of the two files to the folder of another "
-                    "phase.",
+                    "Remove this rule, or move the file of one transformation to the folder of another phase.",
                 )
 
 
@@ -108,10 +107,10 @@ def _find_names(loaded: Sequence[LoadedTransformation], word: str) -> list[str]:
     if plain not in names:
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"no transformation '{word.removeprefix('-')}'",
+            f"there is no transformation '{word.removeprefix('-')}'",
             "--transformations",
             did_you_mean(
-                plain, [*names, *RESERVED], "--list_transformations lists all transformations."
+                plain, [*names, *RESERVED], "The flag --list_transformations prints all names."
             ),
         )
     return [plain]

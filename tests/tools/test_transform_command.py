@@ -270,7 +270,7 @@ def test_inputs_get_shapes_and_a_layout(tmp_path: Path) -> None:
         ),
         (["--dump_folder=d"], "--dump_folder has no effect"),
         (["--list_transformations"], "needs no model"),
-        (["--transformations=nope"], "no transformation 'nope'"),
+        (["--transformations=nope"], "there is no transformation 'nope'"),
         (["--extensions=nowhere"], "no such folder"),
     ],
 )

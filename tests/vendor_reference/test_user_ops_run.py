@@ -154,7 +154,7 @@ def test_an_op_that_no_transformation_replaces_must_have_a_type(
     path.write_text(path.read_text().replace("defaults = {", 'defaults = {"type": None, '))
     with pytest.raises(LiteRtError) as error:
         transform_file(source, tmp_path / "out.tflite", transform)
-    assert "no transformation has replaced this op, which has type None" in error.value.what
+    assert "its type is None, and no transformation has replaced it" in error.value.what
     assert not (tmp_path / "out.tflite").exists()
 
 

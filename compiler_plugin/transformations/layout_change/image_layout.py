@@ -30,6 +30,9 @@ from litert.model.graph import Tensor
 
 Permutation: TypeAlias = tuple[int, ...]
 
+KEEP_LAYOUT = "Use the flag --disable_nhwc_to_nchw to keep the layout NHWC."
+"""Hint for errors about ops and tensors whose layout cannot change."""
+
 _CHANNELS_FIRST: Mapping[int, Permutation] = {4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}
 
 

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from compiler_plugin.transformations.layout_change.image_layout import (
+    KEEP_LAYOUT,
     Permutation,
     inverse,
     keeps_memory,
     permute,
 )
+from litert.core.counts import count_text, index_range
 from litert.core.errors import LiteRtError
 from litert.core.quantization import Quantization
 from litert.core.status import Status
@@ -127,8 +129,10 @@ def _permuted_data(tensor: Tensor, permutation: Permutation) -> Blob:
     if len(data) != count * bits // 8:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the tensor has {len(data)} bytes of data, which do not fit {tensor.type}",
+            f"the constant has {count_text(len(data), 'byte')} of data, but its type {tensor.type} requires "
+            f"{count * bits // 8}",
             f"tensor '{tensor.name}'",
+            "The model is damaged: export the model again.",
         )
     elements = np.frombuffer(data, _RUNS[bits // 8]).reshape(tensor.shape)
     return Blob(np.ascontiguousarray(elements.transpose(permutation)).data.cast("B"))
@@ -141,18 +145,19 @@ def _permute_quantization(tensor: Tensor, permutation: Permutation) -> None:
     if quantization.blockwise is not None:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            "the layout of a tensor that is quantized by blocks cannot change",
+            "the tensor's layout cannot change, because the tensor is quantized by blocks",
             f"tensor '{tensor.name}'",
-            "Leave the tensor's op to the CPU, or use --disable_nhwc_to_nchw.",
+            KEEP_LAYOUT,
         )
     if len(quantization.scale) > 1:
         dimension = quantization.quantized_dimension
         if not 0 <= dimension < len(permutation):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the tensor is quantized along dimension {dimension}, but has {len(permutation)} "
-                "dimensions",
+                f"the tensor is quantized along dimension {dimension}, but "
+                f"{index_range('dimension', len(permutation))}",
                 f"tensor '{tensor.name}'",
+                "The model is damaged: export the model again.",
             )
         tensor.quantization = replace(
             quantization, quantized_dimension=permutation.index(dimension)

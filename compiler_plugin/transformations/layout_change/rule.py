@@ -13,7 +13,11 @@ from enum import Enum
 from functools import cache
 from typing import Any, Literal, Protocol, TypeAlias
 
-from compiler_plugin.transformations.layout_change.image_layout import LayoutChange, Permutation
+from compiler_plugin.transformations.layout_change.image_layout import (
+    KEEP_LAYOUT,
+    LayoutChange,
+    Permutation,
+)
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -171,9 +175,9 @@ def find_plans(
         elif plan.is_bound:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"{op.name} cannot change to layout {change.to}: {problem}",
-                f"op '{op.outputs[0].name}'",
-                "Leave the op to the CPU, or use --disable_nhwc_to_nchw.",
+                f"the op's layout cannot change to {change.to}: {problem}",
+                f"op {op.name} '{op.outputs[0].name}'",
+                KEEP_LAYOUT,
             )
     return plans
 
@@ -197,18 +201,17 @@ def _find_problem(op: Op, plan: OpPlan) -> str:
             continue
         if len(tensor.shape) != len(layout) and index not in edit.ranks:
             return (
-                f"'{tensor.name}' must have {len(layout)} dimensions, but has shape {tensor.shape}"
+                f"tensor '{tensor.name}' must have {len(layout)} dimensions, but its shape is "
+                f"{list(tensor.shape)}"
             )
         if tensor.blockwise is not None:
-            return f"'{tensor.name}' is quantized by blocks"
+            return f"tensor '{tensor.name}' is quantized by blocks"
         if not tensor.element_type.bits:
-            return f"'{tensor.name}' has type {tensor.element_type.name}"
+            return f"tensor '{tensor.name}' has type {tensor.element_type.name}, whose elements have no fixed size"
     for index, permutation in edit.vectors.items():
         vector = op.inputs[index] if index < len(op.inputs) else None
         if vector is None or known_shape(vector)[:1] != (len(permutation),):
-            return (
-                f"input {index} does not have an element for each of {len(permutation)} dimensions"
-            )
+            return f"input {index} must have {len(permutation)} elements, one for each dimension"
     return ""
 
 

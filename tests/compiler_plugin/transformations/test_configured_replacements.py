@@ -155,7 +155,7 @@ def test_an_error_of_a_sub_graph_names_transformation_file_and_element(tmp_path:
     with pytest.raises(LiteRtError) as error:
         run(tmp_path, [leaking])
     assert (
-        "RELU 'model/other/relu' outside of the sub-graph reads tensor 'model/decoder_0/add'"
+        "RELU 'model/other/relu', which is outside of the sub-graph, reads tensor 'model/decoder_0/add'"
         in error.value.what
     )
     assert all(

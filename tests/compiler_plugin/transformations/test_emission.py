@@ -281,7 +281,7 @@ def test_an_op_without_a_type_is_an_error() -> None:
     graph.results[0].in_port(0).connect(node.out_port(0))
     with pytest.raises(
         LiteRtError,
-        match=r"no transformation has replaced this op, which has type None.* \(op Internal 'a'\)",
+        match=r"its type is None, and no transformation has replaced it \(op Internal 'a'\)",
     ):
         emit(graph)
 

@@ -142,9 +142,10 @@ def test_what_is_left_alone_is_noted(tmp_path: Path) -> None:
     found = load(tmp_path)
     assert names(found) == ["runs"]
     assert found.notes == [
-        f"{tmp_path}/midle was ignored: it is not part of an extension",
-        f"{tmp_path}/front/onnx was ignored: it is for another framework",
-        f"{tmp_path}/back/constants.py contains no extension",
+        f"folder {tmp_path}/midle was ignored, because only these folders are read: ops, front, "
+        "front/tflite, middle, back",
+        f"folder {tmp_path}/front/onnx was ignored, because it is for another framework than TFLite",
+        f"file {tmp_path}/back/constants.py defines no transformation, op or extractor",
     ]
 
 
@@ -166,7 +167,7 @@ def test_a_word_of_the_flags_is_no_name(tmp_path: Path, name: str) -> None:
     [
         (lambda path: None, "no such folder"),
         (lambda path: path.write_text(""), "is not a folder"),
-        (lambda path: path.mkdir(), "no subfolder ops, front, middle or back"),
+        (lambda path: path.mkdir(), "none of the subfolders ops, front, middle and back"),
     ],
     ids=["missing", "file", "empty"],
 )
@@ -188,11 +189,11 @@ _BROKEN = {
     "not text": ("\0\1", "null bytes"),
     "lacks its method": (
         "from compiler_plugin.transformations import Transformation\nclass Empty(Transformation): ...\n",
-        "class Empty lacks find_and_replace_pattern",
+        "class Empty does not define find_and_replace_pattern",
     ),
     "no base": (
         "class Free:\n    def find_and_replace_pattern(self, graph): ...\n",
-        "class Free has find_and_replace_pattern, but is not derived from a base class for extensions",
+        "find_and_replace_pattern of class Free would never run, because the class has no base class",
     ),
     "cannot be made": (
         dedent(small("Made")) + "    def __init__(self):\n        self.x = 1 / 0\n",
@@ -208,7 +209,7 @@ _BROKEN = {
     ),
     "its rules are no list": (
         dedent(small("Made")) + "    def run_after(self): return 'other'\n",
-        "run_after of transformation 'made' returns 'other'",
+        "run_after of transformation 'made' must return a list of transformations, but returns 'other'",
     ),
 }
 
@@ -237,7 +238,7 @@ def test_a_pattern_that_cannot_be_is_found_at_the_author_s_line(tmp_path: Path) 
     )
     write(tmp_path, {"middle/x.py": text})
     error = refusal(tmp_path)
-    assert error.hint == "Did you mean 'MUL'?" and error.where.endswith("x.py:3, pattern")
+    assert error.hint == "Did you mean 'MUL'?" and error.where.endswith("x.py:3, in a pattern")
 
 
 def test_a_transformation_among_the_ops_is_refused(tmp_path: Path) -> None:
@@ -326,7 +327,9 @@ def test_an_import_of_the_model_optimizer_s_says_where_its_counterparts_are(
 def test_conditions_that_are_no_functions_are_refused(tmp_path: Path, value: str) -> None:
     text = f"{dedent(small('Conditional'))}    graph_condition = {value}\n"
     error = refusal(write(tmp_path, {"middle/x.py": text}))
-    assert error.what.startswith("graph_condition of Conditional is ")
+    assert error.what.startswith(
+        "graph_condition of class Conditional must be a list of functions, but is "
+    )
     assert error.where == str(tmp_path / "middle/x.py")
 
 

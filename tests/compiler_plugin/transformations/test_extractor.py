@@ -271,8 +271,11 @@ def reads_a_flexbuffer(node: Node) -> bool:
             reads_a_struct, "the field 'all' begins at byte 0 and has 72 bytes, but the options have only 8",
             Status.INVALID_ARGUMENT,
         ),
-        (reads_a_flexbuffer, "the 8 bytes of options are not a FlexBuffer map", Status.INVALID_FLATBUFFER),
-        (lambda node: None, "extract returns None", Status.INVALID_TRANSFORMATION),
+        (
+            reads_a_flexbuffer, "the op's custom options (8 bytes) are not a FlexBuffer map",
+            Status.INVALID_FLATBUFFER,
+        ),
+        (lambda node: None, "must return True or False, but returns None", Status.INVALID_TRANSFORMATION),
         (lambda node: exit(3), "SystemExit: 3", Status.INVALID_TRANSFORMATION),
     ],
     ids=["raises", "reads beyond", "long struct", "no FlexBuffer", "no answer", "exits"],
@@ -307,7 +310,7 @@ def test_options_that_are_too_short_for_a_class_name_it() -> None:
 
 def test_an_option_with_the_name_of_what_every_op_has_needs_an_extractor() -> None:
     options = bytes(flexbuffers.Dumps({"type": "wide", "axis": 1}))
-    with pytest.raises(LiteRtError, match="option 'type' has the name of an attribute"):
+    with pytest.raises(LiteRtError, match="option 'type' cannot become an attribute"):
         extracted(OpLibrary([Foo]), options)
 
     class Renames(Extractor):
@@ -339,9 +342,9 @@ def test_a_name_that_is_taken_twice_is_an_error_with_both_files() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("CONV_2D", "'CONV_2D' is a builtin operator"),
-        ("", "the class's op is ''"),
-        (None, "the class's op is None"),
+        ("CONV_2D", "op = 'CONV_2D' is the name of a builtin operator"),
+        ("", "the class attribute 'op' must be the name of an op, but is ''"),
+        (None, "the class attribute 'op' must be the name of an op, but is None"),
     ],
 )
 def test_a_name_that_no_user_op_can_have_is_refused(name: Any, says: str) -> None:

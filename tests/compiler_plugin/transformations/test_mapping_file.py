@@ -122,13 +122,16 @@ def test_an_op_that_is_declared_without_shapes_keeps_those_of_the_model(tmp_path
         ({"output_shapes": [["Y-6"]]}, "formula 'Y-6' has the value -2 for B=1, F=3, Y=4, X=6"),
         (
             {"output_shapes": [[1], [1]]},
-            "the declaration has 2 output_shapes, but the op has 1 output",
+            "output_shapes describes 2 outputs, but the op has 1 output",
         ),
         (
             {"output_types": ["int8", "int8"]},
-            "the declaration has 2 output_types, but the op has 1 output",
+            "output_types describes 2 outputs, but the op has 1 output",
         ),
-        ({"output_types": [{"input": 2}]}, "the type of input 2, but the op has no such input"),
+        (
+            {"output_types": [{"input": 2}]},
+            "the type of input 2, but Upscale 'y0' has no connected input 2",
+        ),
     ],
 )
 def test_what_the_op_has_not_is_an_error_with_op_and_file(
@@ -156,7 +159,7 @@ WRONG = [
     ({"version": 1, "ops": {}}, "$.ops: {} is not an array"),
     ({"version": 1, "ops": [], "opps": 1}, "unknown field 'opps'"),
     ({"version": 1, "ops": [{}]}, "$.ops[0]: field 'op' is missing"),
-    ({"version": 1, "ops": [{"op": ""}]}, "$.ops[0].op: the name is empty"),
+    ({"version": 1, "ops": [{"op": ""}]}, "$.ops[0].op: the op's name is empty"),
     ({"version": 1, "ops": [{"op": 3}]}, "$.ops[0].op: 3 is not a string"),
     (file_of(parameters="some"), "parameters: unknown value 'some'"),
     (file_of(params="all"), "unknown field 'params'"),

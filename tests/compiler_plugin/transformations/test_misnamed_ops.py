@@ -49,7 +49,8 @@ def test_a_name_that_is_nearly_tflite_s_own_is_a_warning(
     options = TransformOptions(extensions=[str(tmp_path / "mine")])
     report = transform_file(tmp_path / "model.tflite", tmp_path / "out.tflite", options)
     wanted = [
-        f"{name} searches for {op}, but the model has no such op; TFLite's name is {meant} ({path})"
+        f"transformation '{name}' searches for op {op}, but the model has no such op; in TFLite, the op's "
+        f"name is {meant} ({path})"
         for name in ("replace", "rewrite")
     ]
     assert report.warnings == (wanted if meant else [])

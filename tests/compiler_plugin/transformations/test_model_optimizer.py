@@ -434,7 +434,7 @@ def test_a_text_where_a_number_is_written_says_what_to_write(kind: str) -> None:
         pool = Pool(graph, attributes).create_node([graph.nodes[0]])
         pool.infer = lambda node: node.out_port(0).data.set_shape(SHAPE)
         graph.results[0].in_port(0).connect(pool.out_port(0))
-    assert "2,3" in error.value.what and "Let backend_attrs return numbers" in error.value.hint
+    assert "2,3" in error.value.what and "In backend_attrs, return numbers" in error.value.hint
     assert "Pool 'relu_1'" in error.value.where
 
 
@@ -475,7 +475,7 @@ def test_an_id_is_the_nodes_and_its_name_where_there_is_no_other() -> None:
     named.name = "another"
     assert named.id == "third"
     for taken in ("mine", "x", "relu_1"):
-        with pytest.raises(LiteRtError, match=f"the id '{taken}' of a new MUL is taken"):
+        with pytest.raises(LiteRtError, match=f"a new MUL cannot have the id '{taken}'"):
             Mul(graph, {"id": taken}).create_node([graph.parameters[0], 2.0])
 
 
@@ -521,7 +521,7 @@ def test_ports_come_and_go_by_number() -> None:
     assert node.add_input_port(2) == node.in_port(2)
     assert [port.disconnected() for port in node.in_ports().values()] == [False, True, True]
     assert node.add_input_port(2, skip_if_exist=True) == node.in_port(2)
-    with pytest.raises(LiteRtError, match="has input port 2 already"):
+    with pytest.raises(LiteRtError, match="already has input port 2"):
         node.add_input_port(2)
     with pytest.raises(LiteRtError, match="-1 is not a port number"):
         node.add_input_port(-1)
@@ -535,7 +535,9 @@ def test_ports_come_and_go_by_number() -> None:
     node.delete_output_port(1)
     node.delete_input_port(1)
     assert (len(node.in_ports()), len(node.out_ports())) == (2, 1)
-    with pytest.raises(LiteRtError, match=r"output 0 of Mine '.*' is read by Result"):
+    with pytest.raises(
+        LiteRtError, match=r"output 0 of Mine '.*' cannot be deleted, because Result '.*' reads it"
+    ):
         node.delete_output_port(0)
 
 
@@ -575,11 +577,12 @@ def test_neighbours_are_nodes_in_the_front_phase_and_data_behind_it(graph: Graph
     assert list(data.shape[[0, 3, 1, 2]]) == [1, 4, 2, 2]
     assert data.in_node() is relu and data.out_nodes() == {0: add}
     with pytest.raises(
-        LiteRtError, match=r"data 'relu' has no out_node\(1\); the only out_node has index 0"
+        LiteRtError,
+        match=r"out_node\(1\) does not exist for data node 'relu': the only out_node has index 0",
     ):
         data.out_node(1)
     with pytest.raises(
-        LiteRtError, match=r"data 'relu' has no attribute 'axis'. The attributes are id, kind"
+        LiteRtError, match=r"data node 'relu' has no attribute 'axis'. The attributes are id, kind"
     ):
         assert data["axis"]
     parameter.shape = (1, 3, 2, 4)
@@ -625,7 +628,7 @@ def test_nodes_are_sorted_and_given_and_removed_by_id(graph: Graph) -> None:
     made = graph.create_op("NEG", [relu])
     graph.remove_node(made.id)
     assert not made.is_alive and graph.find_by_id(made.id) is None
-    with pytest.raises(LiteRtError, match=r"'none' is not a node. Give a node, or a node's id"):
+    with pytest.raises(LiteRtError, match="the graph has no node with the id or name 'none'"):
         graph.remove_node("none")
 
 
@@ -694,31 +697,35 @@ CLASS = f"{IMPORT}*\n\nclass A({{}}):\n    pass\n"
         (
             "middle",
             CLASS.format("FrontReplacementOp"),
-            "class A is for the front phase, but its file is not in",
+            "class A is for the front phase, but the file is not in the folder front",
         ),
         (
             "back",
             CLASS.format("MiddleReplacementPattern"),
-            "A is for the middle phase, but its file is not",
+            "A is for the middle phase, but the file is not in the folder middle",
         ),
-        ("front", CLASS.format("FrontReplacementOp"), "class A does not define 'op'"),
-        ("front", CLASS.format("FrontReplacementSubgraph"), "class A does not define 'pattern'"),
+        ("front", CLASS.format("FrontReplacementOp"), "class A does not define the attribute op"),
+        (
+            "front",
+            CLASS.format("FrontReplacementSubgraph"),
+            "class A does not define the function pattern",
+        ),
         (
             "middle",
             f"{CLASS.format('MiddleReplacementPattern')}    def pattern(self):\n"
             "        return dict(nodes=[('a', dict(op='RELU'))], edges=[])\n",
-            "class A does not define 'replace_pattern'",
+            "class A does not define the function replace_pattern",
         ),
         (
             "front",
             f"{CLASS.format('FrontReplacementPattern')}    def run_before(self):\n"
             "        return [FrontStart]\n",
-            "run_before of a names FrontStart, so the transformation would run outside of its phase",
+            "run_before of transformation 'a' names FrontStart, so the transformation would run outside of its",
         ),
         (
             "front",
             "class A:\n    def replace_pattern(self, graph, match):\n        pass\n",
-            "class A has replace_pattern, but is not derived from a base class for extensions",
+            "function replace_pattern of class A would never run, because the class has no base class",
         ),
     ],
 )
@@ -734,21 +741,27 @@ def test_a_class_that_cannot_work_is_an_error(
 @pytest.mark.parametrize(
     ("pattern", "says"),
     [
-        ("None", "the return value is None, but must be a dict with 'nodes' and 'edges'"),
-        ("dict(nodes=[('a', {})])", "the return value is {'nodes'"),
+        ("None", "the value must be a dict with the keys 'nodes' and 'edges', but is None"),
+        ("dict(nodes=[('a', {})])", "the keys 'nodes' and 'edges', but is {'nodes'"),
         ("dict(nodes=[], edges=[])", "the pattern has no ops"),
-        ("dict(nodes=['a'], edges=[])", "'a' is not a node"),
-        ("dict(nodes=[('a', {}), ('a', {})], edges=[])", "two nodes are named 'a'"),
-        ("dict(nodes=[('a', {})], edges=['a'])", "'a' is not an edge"),
-        ("dict(nodes=[('ab', {})], edges=[('ab', 'abc')])", "the pattern has no node 'abc'"),
+        ("dict(nodes=['a'], edges=[])", "the list 'nodes' contains 'a', which is not a pair"),
+        ("dict(nodes=[('a', {}), ('a', {})], edges=[])", "two nodes with the name 'a'"),
+        (
+            "dict(nodes=[('a', {})], edges=['a'])",
+            "the list 'edges' contains 'a', which is not an edge",
+        ),
+        (
+            "dict(nodes=[('ab', {})], edges=[('ab', 'abc')])",
+            "contains 'abc', but the list 'nodes' has no node of",
+        ),
         ("dict(nodes=[('a', {})], edges=[('a', 'a')])", "the edges of the pattern form a cycle"),
         (
             "dict(nodes=[('a', {'kind': 'data'})], edges=[])",
-            "the pattern ends in 'a', which is not an op",
+            "the pattern ends with node 'a', but must end with an op",
         ),
         (
             "dict(nodes=[('a', {'op': 'Result'})], edges=[])",
-            "the pattern ends in 'a', which is not an op",
+            "the pattern ends with node 'a', but must end with an op",
         ),
         (
             "dict(nodes=[('a', {}), ('b', {})], edges=[('a', 'b', {'at': 0})])",
@@ -756,7 +769,7 @@ def test_a_class_that_cannot_work_is_an_error(
         ),
         (
             "dict(nodes=[('a', {}), ('b', {'kind': 'data'}), ('c', {})], edges=[('a', 'b'), ('c', 'b')])",
-            "data node 'b' must have exactly one incoming edge, which comes from an op",
+            "data node 'b' must have exactly one incoming edge, and this edge must start at an op",
         ),
     ],
 )
@@ -913,8 +926,8 @@ def test_an_op_of_another_framework_s_name_is_noted(tmp_path: Path) -> None:
     report = transform_file(tmp_path / "in.tflite", "", TransformOptions([str(folder.parent)]))
     (warning,) = report.warnings
     assert (
-        "a searches for LeakyRelu, but the model has no such op; TFLite's name is LEAKY_RELU"
-        in warning
+        "transformation 'a' searches for op LeakyRelu, but the model has no such op; in TFLite, the op's "
+        "name is LEAKY_RELU" in warning
     )
 
 

@@ -255,8 +255,8 @@ def test_a_value_that_cannot_be_written_names_op_and_attribute(
     [
         (["colour"], "has no attribute 'colour'"),
         ([("colour", lambda node: 1 / 0)], "ZeroDivisionError"),
-        ([("colour", 3)], "('colour', 3) cannot be an entry of backend_attrs"),
-        ([None], "None cannot be an entry of backend_attrs"),
+        ([("colour", 3)], "the entry ('colour', 3), which describes no option"),
+        ([None], "the entry None, which describes no option"),
         (3, "TypeError"),
     ],
 )

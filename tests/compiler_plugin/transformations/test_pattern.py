@@ -345,20 +345,21 @@ BAD: dict[str, tuple[Callable[[], object], str, str]] = {
     "slip": (lambda: Match("CONV2D"), "no operator 'CONV2D'", "'CONV_2D'"),
     "attribute": (lambda: Match("CONV_2D", paddin="SAME"), "no attribute 'paddin'", "'padding'"),
     "enum": (lambda: Match("CONV_2D", padding="same"), "padding cannot be 'same'", "SAME, VALID"),
-    "input": (lambda: Match("RELU", "x"), "'x' is not a pattern for an input", "Any"),  # type: ignore[arg-type]
+    "input": (lambda: Match("RELU", "x"), "the input 'x', which is not a pattern", "Any"),  # type: ignore[arg-type]
     "dots": (lambda: Match("CONCATENATION", ..., X, ...), "'...' more than once", ""),
     "uses": (lambda: Match("RELU", uses=-1), "uses=-1", ""),
     "output": (lambda: Match("SPLIT", output=-1), "output=-1", ""),
     "name": (lambda: Any("two words"), "'two words' cannot be the name", "parameter"),
     "reserved": (lambda: Any("graph"), "'graph' cannot be the name", "parameter"),
     "where": (lambda: Any(where=3), "where=3", "function"),  # type: ignore[arg-type]
-    "no_pattern": (lambda: check_pattern({"nodes": [], "edges": []}), "is not a pattern", "Match"),
-    "method": (lambda: check_pattern(lambda: X), "a function is not a pattern", "Match"),
-    "graph": (lambda: Const({"value": 1}), "a dict cannot be the name", "create_const"),  # type: ignore[arg-type]
-    "any": (lambda: check_pattern(X), "Any('x') is not a pattern", "Match"),
-    "end": (lambda: check_pattern(Match("Result", X)), "is not an op", "end with an op"),
+    "no_pattern": (lambda: check_pattern({"nodes": [], "edges": []}), "must be a Match, but is {", "Match"),
+    "method": (lambda: check_pattern(lambda: X), "the pattern must be a Match, but is a function", "Match"),
+    "graph": (lambda: Const({"value": 1}), "must be a string, but has type dict", "create_const"),  # type: ignore[arg-type]
+    "any": (lambda: check_pattern(X), "must be a Match, but is Any('x')", "Match"),
+    "end": (lambda: check_pattern(Match("Result", X)), "is not an op", "End the pattern with an op"),
     "root_output": (
-        lambda: check_pattern(Match("SPLIT", output=1)), "no part of the pattern reads its output 1", ""
+        lambda: check_pattern(Match("SPLIT", output=1)), "no part of the pattern reads its outputs",
+        "Remove output=1",
     ),
     "kinds": (lambda: check_pattern(Match("ADD", X, Const("x"))), "the name 'x' stands for both", "Rename"),
     "ops": (

@@ -81,7 +81,7 @@ def test_each_kind_of_description_is_read(tmp_path: Path) -> None:
 Change = Callable[[dict[str, Any]], object]
 WRONG: dict[str, tuple[dict[str, Any], Change, str]] = {
     "no_id": (SCOPE, lambda d: d.pop("id"), "$[0]: field 'id' is missing"),
-    "empty_id": (SCOPE, lambda d: d.update(id=""), "$[0].id: the text is empty"),
+    "empty_id": (SCOPE, lambda d: d.update(id=""), "$[0].id: the name is empty"),
     "id_of_another_type": (SCOPE, lambda d: d.update(id=7), "$[0].id: 7 is not a string"),
     "no_kind": (SCOPE, lambda d: d.pop("match_kind"), "field 'match_kind' is missing"),
     "kind": (SCOPE, lambda d: d.update(match_kind="scopes"), "unknown value 'scopes'"),
@@ -105,17 +105,17 @@ WRONG: dict[str, tuple[dict[str, Any], Change, str]] = {
     "flag": (POINTS, lambda d: d.update(include_inputs_to_sub_graph=1), "1 is not true or false"),
     "flag_of_a_scope": (
         SCOPE, lambda d: d.update(include_inputs_to_sub_graph=False),
-        "with match_kind 'scope', there are no start or end points",
+        "match_kind 'scope' has no start or end points",
     ),
     "inputs": (SCOPE, lambda d: d.update(inputs=[{"node": "a", "port": 0}]), "is not an array"),
     "empty_input": (SCOPE, lambda d: d.update(inputs=[[]]), "$[0].inputs[0]: the array has 0 elements"),
     "no_port": (SCOPE, lambda d: d["outputs"][0].pop("port"), "field 'port' is missing"),
     "negative_port": (SCOPE, lambda d: d["outputs"][0].update(port=-1), "-1 is not in the range 0"),
     "general_instances": (
-        GENERAL, lambda d: d.update(instances=["a"]), "can only have custom_attributes",
+        GENERAL, lambda d: d.update(instances=["a"]), "match_kind 'general' cannot have this field",
     ),
     "attributes": (GENERAL, lambda d: d.update(custom_attributes=[1]), "[1] is not an object"),
-    "empty_op": (SCOPE, lambda d: d.update(op=""), "$[0].op: the text is empty"),
+    "empty_op": (SCOPE, lambda d: d.update(op=""), "$[0].op: the name is empty"),
 }  # fmt: skip
 
 

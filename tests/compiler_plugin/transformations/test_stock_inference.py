@@ -91,13 +91,21 @@ def test_an_op_that_makes_no_sense_is_refused_and_crashes_nothing(name: str, inp
 
 
 QUANTIZED: dict[str, tuple[str, list[float], str]] = {
-    "another type": ("float32", [1, 1, 1], "'y' has type FLOAT32, not INT8"),
-    "no number": ("int8", [1, float("nan"), 1], "the scale of 'x1' is nan"),
-    "negative": ("int8", [1, 1, -1], "the scale of 'y' is -1"),
+    "another type": ("float32", [1, 1, 1], "tensor 'y' has type FLOAT32, but must have type INT8"),
+    "no number": (
+        "int8",
+        [1, float("nan"), 1],
+        "the scale of tensor 'x1' must be positive and finite, but is nan",
+    ),
+    "negative": (
+        "int8",
+        [1, 1, -1],
+        "the scale of tensor 'y' must be positive and finite, but is -1",
+    ),
     "far apart": (
         "int8",
         [1, 1e30, 1],
-        "the scale of 'y', 1, does not fit the scales of the inputs",
+        "the scale of tensor 'y' is 1, which does not fit the scales of the inputs",
     ),
 }
 
@@ -129,7 +137,7 @@ def test_shapes_that_cannot_be_broadcast_are_refused() -> None:
     b = ModelBuilder()
     shapes = [b.constant(f"s{i}", np.array(v, np.int32)) for i, v in enumerate(([0, 1], [2, 1]))]
     b.op("BROADCAST_ARGS", shapes, [("y", "int32", ())])
-    assert ask(b) == Prepared({}, 0, "[0, 1] and [2, 1] cannot be broadcast")
+    assert ask(b) == Prepared({}, 0, "the shapes [0, 1] and [2, 1] cannot be broadcast")
 
 
 def test_ops_of_more_dimensions_than_kernels_have_are_not_run() -> None:
@@ -137,7 +145,7 @@ def test_ops_of_more_dimensions_than_kernels_have_are_not_run() -> None:
     x = b.constant("x", np.ones((1,) * 7 + (2, 1), np.float32))
     y = b.op("SUB", [x, b.constant("one", np.float32(1))], [("y", "float32", x.shape)])
     assert ask(b).shapes == {y: x.shape}
-    with pytest.raises(LiteRtError, match="'x' has 9 dimensions"):
+    with pytest.raises(LiteRtError, match="tensor 'x' has 9 dimensions, but may have at most 8"):
         run(b.graph.ops, lambda tensor: None, [y])
 
 
@@ -146,7 +154,7 @@ def test_a_softmax_of_nothing_is_not_run() -> None:
     sizes = b.constant("sizes", np.array([2, 0], np.int32))
     x = b.op("FILL", [sizes, b.constant("one", np.float32(1))], [("x", "float32", (2, 0))])
     y = b.op("SOFTMAX", [x], [("y", "float32", (2, 0))], beta=1.0)
-    with pytest.raises(LiteRtError, match="'y' has no elements"):
+    with pytest.raises(LiteRtError, match="tensor 'y' has no elements"):
         run(b.graph.ops, lambda tensor: None, [y])
 
 
@@ -158,7 +166,7 @@ def test_an_op_that_copies_into_another_type_is_not_run(name: str) -> None:
     inputs = [x] if second is None else [x, b.constant("second", second)]
     y = b.op(name, inputs, [("y", "int8", ())])
     assert y in ask(b).shapes
-    with pytest.raises(LiteRtError, match="'y' has type INT8, not FLOAT32"):
+    with pytest.raises(LiteRtError, match="tensor 'y' has type INT8, but must have type FLOAT32"):
         run(b.graph.ops, lambda tensor: None, [y])
 
 
@@ -177,7 +185,7 @@ def test_a_second_result_that_the_kernel_does_not_know_has_no_value() -> None:
     b = ModelBuilder()
     one = b.constant("one", np.ones(2, np.float32))
     results = b.op("SIGN", [one], [("y", "float32", (2,)), ("z", "float32", (2,))])
-    with pytest.raises(LiteRtError, match="its kernel sets no shape for 'z'"):
+    with pytest.raises(LiteRtError, match="the op's kernel sets no shape for tensor 'z'"):
         run(b.graph.ops, lambda tensor: None, results)
 
 

@@ -194,7 +194,9 @@ def test_a_class_without_a_method_of_its_own_makes_the_op_of_the_description() -
 
     graph = build("model/dec")
     assert replace(graph, scope("model/dec", op="Decoder"), Plain()) == 1
-    with pytest.raises(LiteRtError, match="class Plain has no replace_sub_graph"):
+    with pytest.raises(
+        LiteRtError, match="class Plain does not define the function replace_sub_graph"
+    ):
         replace(build("model/dec"), scope("model/dec"), Plain())
 
 
@@ -300,7 +302,7 @@ def test_points_enclose_what_lies_between_them_and_what_that_needs() -> None:
     inner = s("MUL", s("ADD", start, constant, name="add"), 2.0, name="mul")
     graph = s.graph(s("ABS", inner, name="end"), s("TANH", beside, name="other"))
     with pytest.raises(
-        LiteRtError, match="NEG 'beside' outside of the sub-graph reads tensor 'start'"
+        LiteRtError, match="NEG 'beside', which is outside of the sub-graph, reads tensor 'start'"
     ):
         list(matching_instances(graph, points(["start"], ["mul"])))
     match = find_one(graph, points(["start"], ["mul"], with_start=False))
@@ -355,23 +357,24 @@ def twins() -> Graph:
 WRONG: dict[str, tuple[Graph, ReplacementDescription, str]] = {
     "comes_back": (
         returning(), scope("dec"),
-        "the sub-graph reads its own results, through 'dec/a' -> 'outside/1' -> 'outside/2' to 'dec/b'",
+        "the sub-graph reads its own results through ops outside of it, on the path "
+        "'dec/a' -> 'outside/1' -> 'outside/2' -> 'dec/b'",
     ),
     "leaks": (
         build("model/dec"), scope("model/dec/gate", outputs=[PortName("scale", 0)]),
-        "MUL 'model/dec/mul' outside of the sub-graph reads tensor 'model/dec/gate/out', "
-        "which is not an output of the sub-graph",
+        "MUL 'model/dec/mul', which is outside of the sub-graph, reads tensor 'model/dec/gate/out', "
+        "but the description does not list this tensor as an output of the sub-graph",
     ),
     "no_output_of_that_name": (
         build("model/dec"), scope("model/dec", outputs=[PortName("sum", 0)]),
-        "no op of the sub-graph is named 'sum'",
+        "no op of the sub-graph has a name that matches 'sum'",
     ),
     "no_port": (
         build("model/dec"), scope("model/dec", outputs=[PortName("add", 3)]), "no output port 3",
     ),
     "two_of_that_name": (
         build("model/dec"), scope("model/dec", inputs=[[PortName("gate", 0)]]),
-        "2 ops match 'gate': 'model/dec/gate/scale', 'model/dec/gate/out'",
+        "'gate' must match the name of one op, but matches 2 ops: 'model/dec/gate/scale', 'model/dec/gate/out'",
     ),
     "different_values": (
         build("model/dec"), scope("model/dec", inputs=[[PortName("relu", 0), PortName("add", 0)]]),
@@ -379,19 +382,20 @@ WRONG: dict[str, tuple[Graph, ReplacementDescription, str]] = {
     ),
     "from_inside": (
         build("model/dec"), scope("model/dec", inputs=[[PortName("mul", 0)]]),
-        "reads 'model/dec/relu', which is inside the sub-graph",
+        "reads tensor 'model/dec/relu', which an op of the sub-graph writes",
     ),
     "same_value_twice": (
         build("model/dec"),
         scope("model/dec", inputs=[[PortName("relu", 0)], [PortName("gate/scale", 0)]]),
-        "reads 'model/stem', as an earlier input does",
+        "reads tensor 'model/stem', which an earlier list of 'inputs' also reads",
     ),
     "depends_on_an_input": (
         build("model/dec"), points(["model/dec/relu"], ["model/dec/add"]),
         "a path from the model input 'x' to the end points contains no start point",
     ),
     "not_reached": (
-        build("model/dec"), points(["model/head"], ["x"]), "end point 'x' is a Parameter, not an op",
+        build("model/dec"), points(["model/head"], ["x"]),
+        "end point 'x' must be an op, but is a Parameter",
     ),
     "leads_nowhere": (
         build("model/dec"), points(["model/stem", "x", "model/head"], ["model/dec/add"]),
@@ -399,12 +403,12 @@ WRONG: dict[str, tuple[Graph, ReplacementDescription, str]] = {
     ),
     "not_led_to": (
         build("model/dec"), points(["x"], ["model/dec/add", "model/constant"]),
-        "no node is named 'model/constant', but a node is named 'x'",
+        "the model has no node 'model/constant', although it has the node 'x' of the same description",
     ),
     "nothing_between": (
         build("model/dec"), points(["x"], ["model/stem"], with_end=False), "no op between the start points",
     ),
-    "name_of_several": (twins(), points(["a"], ["b"]), "2 nodes are named 'a'"),
+    "name_of_several": (twins(), points(["a"], ["b"]), "2 nodes of the model have the name 'a'"),
 }  # fmt: skip
 
 
@@ -431,8 +435,10 @@ def test_a_class_that_nothing_describes_is_told_of() -> None:
     assert replacement.find_and_replace_pattern(build("model/dec")) == 0
     found = [*replacement.find_unmatched(), *region.find_unmatched()]
     assert found == [
-        "block_replacement: no description in a --transformations_config has the id 'Block'",
-        "yolo: no description in a --transformations_config has the id 'TFYOLO'",
+        "transformation 'block_replacement' has no effect: no description in a file of "
+        "--transformations_config has the id 'Block'",
+        "transformation 'yolo' has no effect: no description in a file of --transformations_config has "
+        "the id 'TFYOLO'",
     ]
 
 
@@ -494,7 +500,7 @@ def test_a_description_of_another_kind_than_the_class_is_for_is_refused() -> Non
 
 def test_an_empty_id_is_refused_when_the_class_is_made() -> None:
     with pytest.raises(
-        LiteRtError, match=r"replacement_id is '', which is not an id \(class Nameless\)"
+        LiteRtError, match=r"replacement_id must be an id, but is '' \(class Nameless\)"
     ):
 
         class Nameless(SubgraphReplacement):

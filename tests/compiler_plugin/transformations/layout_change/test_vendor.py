@@ -205,7 +205,10 @@ def test_an_op_that_cannot_change_its_layout_stays_on_the_cpu(tmp_path: Path) ->
     report = compile_for_planes(source, tmp_path / "compiled.tflite")
     assert len(report.calls) == 1
     (left,) = report.cpu_ops
-    assert "CONV_2D cannot change to layout NCHW: 'weights' is quantized by blocks" in left.reason
+    assert (
+        "the op's layout cannot change to NCHW: tensor 'weights' is quantized by blocks "
+        "(op CONV_2D 'y')" in left.reason
+    )
 
 
 def test_a_real_network_runs_on_an_nchw_npu(networks: Path, tmp_path: Path) -> None:
