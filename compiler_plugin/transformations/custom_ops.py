@@ -248,8 +248,7 @@ def write_attributes(node: Node) -> None:
             Status.INVALID_IR_TYPE,
             "the op cannot be written to the file: its type is None, and no transformation has replaced it",
             describe_node(node),
-            "Write a transformation that replaces the op, or set `type` in the op's class to the name that the "
-            "file shall contain.",
+            "Write a transformation that replaces the op, or set `type` in the op's class to a custom code.",
         )
     if is_builtin(op_type):
         _become_builtin(node, op_type)

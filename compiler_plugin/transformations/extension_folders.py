@@ -21,6 +21,7 @@ from compiler_plugin.transformations.op import Op
 from compiler_plugin.transformations.op_request import refused
 from compiler_plugin.transformations.transformation import Transformation, find_rules
 from litert.core.errors import LiteRtError, describe, file_error
+from litert.core.quoting import name_text
 from litert.core.status import Status
 from litert.host.extensions import (
     check_unique,
@@ -133,10 +134,17 @@ def load_extensions(folders: Sequence[str]) -> Extensions:
 
 def check_names(loaded: Sequence[LoadedTransformation]) -> None:
     """Refuses a transformation if its name is in use, or has a special meaning in `--transformations`."""
-    reserved = [(word, "--transformations, where this name selects a group") for word in RESERVED]
+    for item in loaded:
+        if item.name in RESERVED:
+            raise LiteRtError(
+                Status.ALREADY_EXISTS,
+                f"a transformation cannot have the name '{item.name}', because --transformations={item.name} "
+                "selects several transformations",
+                item.origin.path,
+                "Rename the transformation.",
+            )
     check_unique(
-        reserved + [(item.name, item.origin.path) for item in loaded],
-        "Rename or omit one of them.",
+        [(item.name, item.origin.path) for item in loaded], "Rename one of the transformations."
     )
 
 
@@ -175,7 +183,7 @@ def _load_folder(folder: str, package: str, found: Extensions) -> None:
             if not stem.isidentifier():
                 raise LiteRtError(
                     Status.DYNAMIC_LOADING,
-                    f"'{name}' is not a valid file name for a Python module",
+                    f"'{name_text(name)}' is not a valid file name for a Python module",
                     path,
                     "Rename the file: use letters, digits and underscores, and no digit at the "
                     "beginning.",

@@ -148,7 +148,7 @@ def _check_data(graph: Graph, tensor: Tensor) -> None:
     if blob.size != wanted:
         raise _problem(
             f"constant {_name(tensor)} has {count_text(blob.size, 'byte')} of data, but its type {tensor.type} "
-            f"requires {wanted}",
+            f"requires {count_text(wanted, 'byte')}",
             graph,
             "Change the constant's data, type or shape so that these agree.",
         )

@@ -119,7 +119,7 @@ def _check_not_called(graph: Graph) -> None:
                 raise LiteRtError(
                     Status.UNSUPPORTED,
                     f"the inputs and outputs of subgraph {index} cannot change to the layout NCHW, because "
-                    f"{op.name} '{op.outputs[0].name if op.outputs else ''}' calls this subgraph",
+                    f"an op {op.name} calls this subgraph",
                     "--data_layout=NCHW",
                     "Omit the flag to keep the layout NHWC.",
                 )

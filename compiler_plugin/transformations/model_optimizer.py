@@ -423,9 +423,10 @@ def _out_ports(graph: Graph, given: Any) -> list[OutPort]:
 
 
 def _missing(transformation: Transformation, what: str) -> LiteRtError:
-    kind = "function" if "(" in what else "attribute"
+    kind, line = ("function", f"def {what}") if "(" in what else ("attribute", what)
+    name = what.partition("(" if kind == "function" else " ")[0]
     return LiteRtError(
         Status.INVALID_TRANSFORMATION,
-        f"class {type(transformation).__name__} does not define the {kind} {what.partition('(')[0]}",
-        hint=f"Define the {kind} in the class: {'def ' if kind == 'function' else ''}{what}.",
+        f"class {type(transformation).__name__} does not define the {kind} {name}",
+        hint=f"Define the {kind} in the class: {line}.",
     )

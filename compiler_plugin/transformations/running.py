@@ -320,7 +320,7 @@ def _check_dump(options: TransformOptions, planned: Sequence[LoadedTransformatio
     if name and name not in (ALL, *names):
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"'{options.dump_model_after}' is not a transformation that runs",
+            f"no transformation that runs has the name '{options.dump_model_after}'",
             "--dump_model_after",
             f"These transformations run: {', '.join(names) or 'none'}.",
         )

@@ -144,7 +144,7 @@ class SubgraphMatch:
                 names = ", ".join(f"'{node.name}'" for node in found[:4])
                 names += ", ..." if len(found) > 4 else ""
                 raise self.error(
-                    f"'{pattern}' must match the name of one op, but matches {len(found)} ops: {names}",
+                    f"pattern '{pattern}' must match the name of one op, but matches {len(found)} ops: {names}",
                     "Write a longer pattern, or end the pattern with $.",
                 )
             found = exact

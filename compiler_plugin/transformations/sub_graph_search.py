@@ -92,7 +92,7 @@ def _find_between(graph: Graph, description: ReplacementDescription) -> Subgraph
             raise description_error(
                 description,
                 f"{len(names[name])} nodes of the model have the name '{name}'",
-                "In start_points and end_points, use only names that one node has.",
+                "In start_points and end_points, use names that only one node has.",
             )
     starts = list(dict.fromkeys(names[name][0] for name in description.start_points))
     ends = list(dict.fromkeys(names[name][0] for name in description.end_points))

@@ -204,5 +204,5 @@ def _circle_error(circle: Sequence[OrderRule], hint: str) -> LiteRtError:
     steps = ", ".join(f"{rule.first} before {rule.second} ({rule.source})" for rule in circle)
     what = f"the rules for the order of transformations contradict each other: {steps}"
     if first.first == first.second:
-        what = f"{first.source} names transformation {first.first} itself"
+        what = f"transformation '{first.first}' names itself ({first.source})"
     return LiteRtError(Status.INVALID_TRANSFORMATION, what, hint=hint)

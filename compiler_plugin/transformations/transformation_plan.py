@@ -87,8 +87,9 @@ def check_rules(loaded: Sequence[LoadedTransformation]) -> None:
             if _PLACE[phases[first]] > _PLACE[phases[second]]:
                 raise LiteRtError(
                     Status.INVALID_TRANSFORMATION,
-                    f"{source} requires {first} before {second}, but {first} is in the {phases[first].value} "
-                    f"phase, which runs after the {phases[second].value} phase of {second}",
+                    f"{source} requires '{first}' before '{second}', but '{first}' is in the "
+                    f"{phases[first].value} phase, which runs after the {phases[second].value} phase of "
+                    f"'{second}'",
                     item.origin.path,
                     "Remove this rule, or move the file of one transformation to the folder of another phase.",
                 )
@@ -107,7 +108,9 @@ def _find_names(loaded: Sequence[LoadedTransformation], word: str) -> list[str]:
     if plain not in names:
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"there is no transformation '{word.removeprefix('-')}'",
+            f"there is no transformation '{word.removeprefix('-')}'"
+            if plain
+            else "a name is empty",
             "--transformations",
             did_you_mean(
                 plain, [*names, *RESERVED], "The flag --list_transformations prints all names."

@@ -130,7 +130,7 @@ def _permuted_data(tensor: Tensor, permutation: Permutation) -> Blob:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             f"the constant has {count_text(len(data), 'byte')} of data, but its type {tensor.type} requires "
-            f"{count * bits // 8}",
+            f"{count_text(count * bits // 8, 'byte')}",
             f"tensor '{tensor.name}'",
             "The model is damaged: export the model again.",
         )

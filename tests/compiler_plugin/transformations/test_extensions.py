@@ -159,7 +159,9 @@ def test_a_name_taken_twice_names_both_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["All", "Front", "Middle", "Back"])
 def test_a_word_of_the_flags_is_no_name(tmp_path: Path, name: str) -> None:
     write(tmp_path, {"front/a.py": small(name)})
-    assert refusal(tmp_path).status is Status.ALREADY_EXISTS
+    error = refusal(tmp_path)
+    assert error.status is Status.ALREADY_EXISTS
+    assert f"--transformations={name.lower()}" in error.what and error.where.endswith("a.py")
 
 
 @pytest.mark.parametrize(
@@ -252,6 +254,7 @@ def test_a_file_whose_name_is_no_modules_is_refused(tmp_path: Path, name: str) -
     write(tmp_path, {f"front/{name}": small("Fine")})
     error = refusal(tmp_path)
     assert error.status is Status.DYNAMIC_LOADING and error.where == str(tmp_path / "front" / name)
+    assert "\n" not in str(error)
 
 
 def test_a_folder_may_have_any_name(tmp_path: Path) -> None:

@@ -110,7 +110,10 @@ def _result_without_source(graph: Graph) -> None:
         (_write_input, "MUL 'x' writes tensor 'x', which is an input"),
         (_write_constant, "ABS 'w' writes tensor 'w', which is a constant"),
         (_write_foreign, "MUL 'z' writes tensor 'z', which does not belong to the subgraph"),
-        (_shape, "constant tensor 'w' has 16 bytes of data, but its type .*5xf32.* requires 20"),
+        (
+            _shape,
+            "constant tensor 'w' has 16 bytes of data, but its type .*5xf32.* requires 20 bytes",
+        ),
         (_no_type, "the type of tensor 'untyped', which .* writes, is not known"),
         (_foreign_output, "the outputs contain tensor 'z'"),
         (_foreign_signature, "the inputs of signature 'main' contain tensor 'z'"),

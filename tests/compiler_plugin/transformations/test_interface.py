@@ -202,7 +202,7 @@ def test_what_an_op_calls_keeps_its_layout(tmp_path: Path) -> None:
     called.signatures.append(called_by_name(called))
     with pytest.raises(
         LiteRtError,
-        match="inputs and outputs of subgraph 1 cannot change to the layout NCHW, because IF '",
+        match="inputs and outputs of subgraph 1 cannot change to the layout NCHW, because an op IF calls",
     ) as error:
         transformed(tmp_path, called, data_layout="NCHW")
     assert error.value.status is Status.UNSUPPORTED

@@ -246,6 +246,19 @@ def test_a_custom_op_whose_input_has_changed_needs_a_definition() -> None:
         graph.infer()
 
 
+def test_a_custom_op_with_one_more_input_needs_a_definition() -> None:
+    graph = graph_of(with_custom_op())
+    mine = node(graph, "mine")
+    before = len(mine.in_ports())
+    mine.add_input_port(before).connect(graph.parameters[1].out_port(0))
+    with pytest.raises(
+        LiteRtError,
+        match=rf"the op has {before + 1} inputs, but the model file contains the output shapes only for "
+        rf"{before} input",
+    ):
+        graph.infer()
+
+
 def test_a_user_op_infers_itself_between_ops_of_stock() -> None:
     graph = graph_of(with_custom_op())
     mine = node(graph, "mine")
@@ -500,8 +513,9 @@ def test_control_flow_keeps_the_shapes_of_the_file_while_its_inputs_are_the_same
     chosen.in_port(1).connect(graph.parameters[2].out_port(0))
     with pytest.raises(
         LiteRtError, match=r"shapes of IF 'chosen' are not known: input 1 is FLOAT32 \[2, 5\]"
-    ):
+    ) as error:
         graph.infer()
+    assert "Keep the number of inputs" in error.value.hint  # only custom ops can have an `infer`
 
 
 def test_a_value_that_is_too_large_to_be_looked_at_is_not_computed() -> None:

@@ -99,5 +99,6 @@ def test_a_rule_across_phases_must_agree_with_them() -> None:
         plan("", [loaded("Late", before=["early"]), loaded("Early", Phase.FRONT)])
     assert error.value.status is Status.INVALID_TRANSFORMATION
     assert (
-        "late is in the middle phase, which runs after the front phase of early" in error.value.what
+        "'late' is in the middle phase, which runs after the front phase of 'early'"
+        in error.value.what
     )
