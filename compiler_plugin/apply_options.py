@@ -22,8 +22,9 @@ def _parse_indices(texts: Sequence[str]) -> list[int]:
         if not text.strip().isdecimal():
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
-                f"--subgraphs has '{text}', which is not an index",
-                hint="Write indices with commas between them: 0,2.",
+                f"'{text}' is not the index of a subgraph",
+                "--subgraphs",
+                "Write whole numbers with commas between them, such as 0,2; the first subgraph has index 0.",
             )
     return [int(text) for text in texts]
 

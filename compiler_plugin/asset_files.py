@@ -45,7 +45,7 @@ def open_assets(
             except LiteRtError as error:
                 raise LiteRtError(
                     error.status,
-                    f"cannot read the asset of op '{name_text(info.op_name)}': {error.what}",
+                    f"cannot read the asset file of op '{name_text(info.op_name)}': {error.what}",
                     error.where,
                     hint,
                 ) from error
@@ -140,7 +140,8 @@ def check_native_assets(
     if unknown:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the plugin's native_assets contain '{unknown[0]:.100}', but the model has no asset with this name",
+            f"native_assets in the result of compile names '{unknown[0]:.100}', but the model has no asset with "
+            "this name",
             f"vendor '{vendor}', in compile",
             VENDOR_REPAIRS,
         )

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 
-from compiler_plugin.report import Report
+from compiler_plugin.report import Report, not_runnable_text
 from litert.core.compiler_options import CompilerOptions
 from litert.core.counts import names_text
 from litert.core.errors import LiteRtError
@@ -40,7 +40,7 @@ def check_output(target: str, sources: Iterable[str]) -> None:
                 Status.INVALID_ARGUMENT,
                 "the output file is also an input file"
                 if source == target
-                else f"the output file is also an input file: {source}",
+                else f"the output file and the input file {source} are the same file",
                 target,
                 "Write to another file.",
             )
@@ -101,7 +101,8 @@ def check_ir_flags(options: CompilerOptions, report: Report) -> None:
     why = "because no op went to the NPU"
     for name, path in options.replace_ir.items():
         hint = "Compile without --replace_ir: the report then says why each op stays on the CPU."
-        raise LiteRtError(Status.NOT_FOUND, f"no function '{name}' to replace, {why}", path, hint)
+        what = f"--replace_ir cannot replace the IR of function '{name}', {why}"
+        raise LiteRtError(Status.NOT_FOUND, what, path, hint)
     dumps = {"dump_ir_after": options.dump.ir_after, "dump_kernels": options.dump.kernels}
     report.warnings += [f"--{flag} wrote no files, {why}" for flag, given in dumps.items() if given]
 
@@ -117,25 +118,27 @@ def check_required(report: Report, required: Sequence[str]) -> None:
     composites = {composite.name for composite in report.composites}
     for name in required:
         if name != ALL and name not in known:
-            kind = ", only a composite with this name" if name in composites else ""
+            is_composite = name in composites
             raise LiteRtError(
                 Status.NOT_FOUND,
-                f"--require_npu names op '{name}', but the model has no such op{kind}",
+                f"--require_npu contains '{name}', which is the name of a composite, not of an op"
+                if is_composite
+                else f"--require_npu names op '{name}', but the model has no such op",
                 report.model_path,
-                f"{names_text('op', sorted(known))}.",
+                f"{'Give the name of an op. ' if is_composite else ''}{names_text('op', sorted(known))}.",
             )
     left = [op for op in report.cpu_ops if ALL in required or op.name in required]
     if left:
         names = list(dict.fromkeys(op.name for op in left))
-        stay = "these ops stay" if names[1:] else "the op stays"
+        kind, these, stay = ("ops", "these ops", "stay") if names[1:] else ("op", "the op", "stays")
         reasons = list(dict.fromkeys(f"{op.name}: {op.reason}" for op in left))
         why = f"Reasons: {'; '.join(reasons)}" if reasons[1:] else f"Reason: {left[0].reason}"
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"--require_npu requires the NPU for {', '.join(names)}, but {stay} on the CPU",
+            f"--require_npu requires the NPU for {kind} {', '.join(names)}, but {these} {stay} on the CPU",
             report.model_path,
             f"{' '.join(why.split()).removesuffix('.')}. "
-            "To leave ops on the CPU, compile without --require_npu.",
+            f"If {these} may run on the CPU, compile without --require_npu.",
         )
 
 
@@ -149,10 +152,10 @@ def check_runnable(report: Report, model: Model, *, is_required: bool) -> None:
     if is_required and report.not_runnable:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"neither the NPU nor stock LiteRT's CPU kernels can run {', '.join(report.not_runnable)}",
+            not_runnable_text(report.not_runnable),
             report.model_path,
-            "Give each of these ops an asset that the NPU takes. If your program registers "
-            "kernels for these ops, compile without --require_runnable.",
+            "Give each custom op an asset file for the NPU (--npu_custom_op_info). If your program "
+            "registers CPU kernels for these ops, compile without --require_runnable.",
         )
 
 
@@ -197,14 +200,14 @@ def check_shape_bounds(model: Model, bounds: Mapping[str, Sequence[int]]) -> Non
 
 
 def _check_bound(tensor: Tensor, bound: Sequence[int]) -> None:
-    where = f"--shape_bounds of '{tensor.name}'"
+    where = "--shape_bounds"
     shown = "x".join(map(str, bound))
     pattern = tensor.type.shape
     fits = len(pattern) == len(bound)
     if not fits or any(p not in (-1, b) for p, b in zip(pattern, bound, strict=True)):
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            f"the shape bound {shown} does not fit {tensor.type}",
+            f"the shape bound {shown} does not fit tensor '{tensor.name}' of type {tensor.type}",
             where,
             "Give a number for each unknown dimension (?), and repeat the known dimensions "
             "unchanged.",
@@ -212,8 +215,8 @@ def _check_bound(tensor: Tensor, bound: Sequence[int]) -> None:
     if any(d > b for d, b in zip(tensor.shape, bound, strict=True)):
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            f"the shape bound {shown} is smaller than the shape in the model file, "
-            f"{'x'.join(map(str, tensor.shape))}",
+            f"the shape bound {shown} of tensor '{tensor.name}' is smaller than the tensor's shape in the "
+            f"model file, {'x'.join(map(str, tensor.shape))}",
             where,
             "Give a bound that is at least as large as the shape in the file.",
         )

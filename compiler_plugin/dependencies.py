@@ -67,7 +67,7 @@ def find_dependencies(
 def _bad_order(subgraph: Subgraph, op: Op, index: int, tensor: str, what: str) -> LiteRtError:
     return LiteRtError(
         Status.INVALID_GRAPH_INVARIANT,
-        f"tensor '{tensor}' has an ambiguous value: {op.name} {what}",
+        f"tensor '{tensor}' has an ambiguous value: op {op.name} {what}",
         f"op {index} of subgraph '{subgraph.name}'",
         "The subgraph cannot be partitioned; convert the model again.",
     )

@@ -231,5 +231,5 @@ def check_function_names(
                 f"two NPU calls have the function name '{name}', but different outputs with a "
                 "dynamic shape",
                 where,
-                "Give each function a unique name, such as the name of its partition.",
+                "Let compile return a unique name for each NPU call, such as the name of its partition.",
             )

@@ -131,6 +131,7 @@ def plan_model(
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
                 out_of_range("subgraph", index, num_subgraphs),
+                "--subgraphs",
             )
     edges = read_control_dependencies(model)
     decompositions = find_decompositions(model)

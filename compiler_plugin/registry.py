@@ -104,6 +104,7 @@ def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registr
                 "no file in this folder or its subfolders has the name of a compiler plugin, "
                 f"{_PYTHON} or {SHARED_LIBRARY}",
                 folder,
+                "Give the folder of the vendor's plugin with --libs.",
             )
     for path in find_files(libs, [_PYTHON, SHARED_LIBRARY]):
         try:
@@ -155,7 +156,7 @@ def load_plugin(
     )
     raise LiteRtError(
         Status.NOT_FOUND,
-        f"there is no usable compiler plugin for '{vendor}'{only_for(found, 'compiler')}",
+        f"there is no usable compiler plugin for vendor '{vendor}'{only_for(found, 'compiler')}",
         hint=reasons
         + did_you_mean(
             vendor,
@@ -182,10 +183,10 @@ def load_point(point: EntryPoint, hosting: Hosting | None = None) -> RegisteredP
     if plugin.factory.soc_manufacturer != point.name:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"the plugin's manufacturer is '{plugin.factory.soc_manufacturer}', but its entry "
-            "point has another name",
+            f"the plugin's soc_manufacturer is '{plugin.factory.soc_manufacturer}', but the plugin's entry point "
+            f"has the name '{point.name}'",
             str(point),
-            "Give the entry point the name of the plugin's manufacturer.",
+            f"Rename the entry point to '{plugin.factory.soc_manufacturer}'.",
         )
     return plugin
 
@@ -209,16 +210,20 @@ def check_factory(factory: object, origin: str) -> RegisteredPlugin:
       LiteRtError: DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED, if the host cannot use the factory.
     """
     if not isinstance(factory, CompilerPluginFactory):
-        kind = (
-            f"the class {factory.__name__}"
-            if isinstance(factory, type)
-            else f"of type {type(factory).__name__}"
+        is_class = isinstance(factory, type)
+        hint = (
+            f"Write {_CONSTANT} = MyFactory(), with a class that is derived from "
+            "compiler_plugin.plugin.CompilerPluginFactory."
         )
+        if is_class and CompilerPluginFactory in factory.__mro__[1:]:
+            hint = f"Write {_CONSTANT} = {factory.__name__}()."
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"{_CONSTANT} is {kind}, not an instance of a CompilerPluginFactory",
+            f"{_CONSTANT} is the class {factory.__name__}, not an instance of a class"
+            if is_class
+            else f"{_CONSTANT} has type {type(factory).__name__}, which is not derived from CompilerPluginFactory",
             origin,
-            f"Write {_CONSTANT} = {factory.__name__ if isinstance(factory, type) else 'MyFactory'}().",
+            hint,
         )
 
     def read(attribute: str, is_right: Callable[[Any], bool], allowed: str) -> Any:
@@ -242,8 +247,9 @@ def check_factory(factory: object, origin: str) -> RegisteredPlugin:
         found = "|".join(kind.name or "" for kind in Hardware if kind & hardware) or "NONE"
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"the plugin '{name}' does not support NPUs: its supported_hardware is {found}",
+            f"the plugin of vendor '{name}' does not support NPUs: its supported_hardware is {found}",
             origin,
+            "Install a plugin of this vendor that supports NPUs.",
         )
     read("sdk_version", lambda it: isinstance(it, str), "text")
     version = read(

@@ -220,11 +220,8 @@ class Report:
     def why_not_runnable(self) -> str:
         """A message about the ops in `not_runnable`."""
         kernels = "a kernel for the op" if len(self.not_runnable) == 1 else "kernels for these ops"
-        ops = ", ".join(map(name_text, self.not_runnable))
-        return (
-            f"neither the NPU nor stock LiteRT's CPU kernels can run {ops}. The model runs only in a program "
-            f"that registers {kernels}."
-        )
+        said = not_runnable_text(self.not_runnable)
+        return f"{said}. The model runs only in a program that registers {kernels}."
 
     def to_json(self) -> str:
         """Returns the whole report as one JSON object on several lines."""
@@ -298,6 +295,12 @@ class Report:
         else:
             total = ExpectedTime.sum(call.time for call in calls)
             yield f"  expected time of {_count(len(calls), 'call')}: {total}"
+
+
+def not_runnable_text(names: Sequence[str]) -> str:
+    """Returns a sentence, without a full stop, about ops that neither the NPU nor stock LiteRT can run."""
+    ops = "op" if len(names) == 1 else "ops"
+    return f"neither the NPU nor stock LiteRT's CPU kernels can run {ops} {', '.join(map(name_text, names))}"
 
 
 def report_assets(

@@ -113,9 +113,9 @@ class VendorPlugin:
         if compiler_options.replace_ir and not getattr(self._plugin, "takes_ir", False):
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                "the vendor's plugin does not compile IR files",
-                f"vendor '{self.vendor}'",
-                "Remove --replace_ir.",
+                f"the plugin of vendor '{self.vendor}' does not compile IR files",
+                "--replace_ir",
+                "Compile without --replace_ir.",
             )
         self.data_layout = self._read_choice("data_layout", _LAYOUTS)
         grouping = self._read_choice("grouping", _GROUPINGS)
@@ -200,21 +200,24 @@ class VendorPlugin:
                 "and select ops with op_list.push",
             )
         selected: dict[Op, int] = {}
-        for selection in self._check_list(op_list.selected, Selection, "ops", "partition"):
+        ops = self._check_list(op_list.selected, Selection, "op_list.selected", "partition")
+        for selection in ops:
             op, number = selection.op, selection.partition_index
             if not isinstance(op, Op) or op not in position:
                 raise self._nonsense(
-                    "partition", f"the plugin pushes {op!r:.100}, which is not an op of {where}"
+                    "partition",
+                    f"the plugin passed {op!r:.100} to op_list.push, but {where} has no such op",
                 )
             if not _is_index(number):
                 raise self._nonsense(
                     "partition",
-                    f"the plugin pushes an op with partition index {number!r:.100}, which is not "
-                    "a whole number of at least 0",
+                    f"the plugin passed partition index {number!r:.100} to op_list.push, but the index must "
+                    "be a whole number of at least 0",
                 )
             if op in selected:
                 raise self._nonsense(
-                    "partition", f"the plugin pushes op {position[op]} ({op.name}) of {where} twice"
+                    "partition",
+                    f"the plugin passed op {position[op]} ({op.name}) of {where} to op_list.push twice",
                 )
             selected[op] = number
         reasons: dict[Op, str] = {}
@@ -249,15 +252,15 @@ class VendorPlugin:
                 "compile",
                 f"the plugin's compile returns {type(result).__name__}, not a CompiledResult",
             )
-        modules = self._check_list(result.byte_code, Blob, "byte_code")
-        calls = self._check_list(result.calls, CallInfo, "calls")
-        self._check_list(result.notes, str, "notes")
-        self._check_list(result.native_assets, str, "native_assets")
+        modules = self._check_list(result.byte_code, Blob, "byte_code of the CompiledResult")
+        calls = self._check_list(result.calls, CallInfo, "calls of the CompiledResult")
+        self._check_list(result.notes, str, "notes of the CompiledResult")
+        self._check_list(result.native_assets, str, "native_assets of the CompiledResult")
         if len(calls) != len(partitions):
             raise self._nonsense(
                 "compile",
                 f"the plugin returns {count_text(len(calls), 'NPU call')} for "
-                f"{count_text(len(partitions), 'partition')}",
+                f"{count_text(len(partitions), 'partition')}, but must return one NPU call for each partition",
             )
         for index, module in enumerate(modules):
             if not isinstance(module.view, memoryview) or not module.view.c_contiguous:
@@ -275,11 +278,13 @@ class VendorPlugin:
         """Returns the companion files that an asset refers to."""
         with self._measured("companions", op=op_name):
             companions = self._plugin.companions(op_name, asset_path, data)
-        for companion in self._check_list(companions, Companion, "companions", "companions"):
+        what = "the list that companions returns"
+        for companion in self._check_list(companions, Companion, what, "companions"):
             if not isinstance(companion.relative_path, str) or not isinstance(companion.blob, Blob):
                 raise self._nonsense(
                     "companions",
-                    f"the plugin returns the invalid companion file {companion!r:.100}",
+                    f"the plugin returns the invalid companion file {companion!r:.100}; relative_path must be a "
+                    "string, and blob a Blob",
                 )
             with self._call("companions"):
                 check_companion_path(companion.relative_path, f"asset of op '{op_name}'")
@@ -299,13 +304,20 @@ class VendorPlugin:
             if not has_optional(self._plugin, "custom_layers"):
                 return CompilerPlugin.custom_layers(self._plugin, paths, op_names)
             found = self._plugin.custom_layers(paths, op_names)
-        for info in self._check_list(found, CustomOpInfo, "layers", "custom_layers"):
+        what = "the list that custom_layers returns"
+        for info in self._check_list(found, CustomOpInfo, what, "custom_layers"):
             is_text = isinstance(info.op_name, str) and isinstance(info.asset_path, str)
-            if not is_text or info.op_name not in op_names or not info.asset_path:
+            if not is_text or not info.asset_path:
                 raise self._nonsense(
                     "custom_layers",
-                    f"the plugin returns the layer {info!r:.100}, which is not for one of the "
-                    "requested ops",
+                    f"the plugin returns the invalid layer {info!r:.100}; op_name and asset_path must be strings, "
+                    "and asset_path must not be empty",
+                )
+            if info.op_name not in op_names:
+                raise self._nonsense(
+                    "custom_layers",
+                    f"the plugin returns a layer for op '{info.op_name:.100}', but the host requested layers only "
+                    f"for {', '.join(sorted(op_names)):.100}",
                 )
             with self._call("custom_layers"):
                 check_op_name(info.op_name)
@@ -322,7 +334,7 @@ class VendorPlugin:
         if value not in allowed:
             names = " or ".join(map(str, allowed))
             raise self._nonsense(
-                "create", f"the plugin's {attribute} is {value!r:.100}, not {names}"
+                "create", f"the plugin's {attribute} is {value!r:.100}, but must be {names}"
             )
         return value
 
@@ -350,7 +362,8 @@ class VendorPlugin:
             )
 
     def _check_shape_outputs(self, call: CallInfo, ranks: Sequence[int]) -> None:
-        indices = self._check_list(call.shape_outputs, int, "shape_outputs")
+        what = f"shape_outputs of NPU call '{call.name}'"
+        indices = self._check_list(call.shape_outputs, int, what)
         for index in indices:
             mistake = ""
             if not 0 <= index < len(ranks):
@@ -370,12 +383,15 @@ class VendorPlugin:
     ) -> Sequence[_Item]:
         if not isinstance(values, Sequence) or isinstance(values, str | bytes):
             raise self._nonsense(
-                call, f"the plugin's {what} have type {type(values).__name__}, not a sequence type"
+                call,
+                f"{what} has type {type(values).__name__}, but must be a list or another sequence",
             )
         for value in values:
             if not isinstance(value, kind):
                 raise self._nonsense(
-                    call, f"the plugin's {what} contain {type(value).__name__}, not {kind.__name__}"
+                    call,
+                    f"{what} contains an item of type {type(value).__name__}, but each item must be of type "
+                    f"{kind.__name__}",
                 )
         return values
 

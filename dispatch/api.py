@@ -403,7 +403,7 @@ def not_filled(dispatch: Dispatch[Any, Any], function: str) -> LiteRtError:
         Status.DYNAMIC_LOADING,
         f"the dispatch table has no function '{function}'",
         f"vendor '{vendor}'",
-        f"Override {function} in {type(dispatch).__name__}.",
+        f"Override {function} in class {type(dispatch).__name__}.",
     )
 
 
@@ -436,9 +436,8 @@ def find_requirements(
     if not tensor_type.layout.is_static:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"the default implementation cannot return the size of {tensor_type}, because a "
-            "dimension is unknown",
-            hint=f"Override {function} in {type(dispatch).__name__}, and return the largest size.",
+            f"the default {function} cannot return the size of {tensor_type}, because a dimension is unknown",
+            hint=f"Override {function} in class {type(dispatch).__name__}, and return the largest size.",
         )
     return TensorBufferRequirements(tensor_type.size_bytes)
 
@@ -452,7 +451,7 @@ def attach(dispatch: object, context: object, kind: str, index: int, handle: obj
             Status.DYNAMIC_LOADING,
             f"the default attach_{kind} needs a TensorBuffer as handle, but got "
             f"{type(handle).__name__}",
-            hint=f"Override this function in {name}, or let register_tensor_buffer return the TensorBuffer.",
+            hint=f"Override this function in class {name}, or let register_tensor_buffer return the TensorBuffer.",
         )
     getattr(host, f"{kind}s")[index] = handle.array()
     host.attached[kind, index] = handle
@@ -473,5 +472,5 @@ def _host_context(dispatch: object, context: object, function: str) -> HostInvoc
     raise LiteRtError(
         Status.DYNAMIC_LOADING,
         f"the default {function} needs a HostInvocationContext, but got {type(context).__name__}",
-        hint=f"Override this function in {name}, or derive the context's class from HostInvocationContext.",
+        hint=f"Override this function in class {name}, or derive the context's class from HostInvocationContext.",
     )

@@ -212,13 +212,13 @@ class Call:
                 raise self._vendor.nonsense(
                     f"invoke_tapped{self._of_this}",
                     f"the vendor passed tensor '{name}' of type {tensor_type} twice",
-                    "Pass each tensor once.",
+                    "The function must pass each tensor only once.",
                 )
             if not tensor_type.layout.is_static or data.nbytes != tensor_type.size_bytes:
                 raise self._vendor.nonsense(
                     f"invoke_tapped{self._of_this}",
                     f"the vendor passed tensor '{name}' of type {tensor_type} with {data.nbytes} bytes",
-                    "Pass each tensor once, with its full shape and all of its bytes.",
+                    "The function must pass each tensor with its full shape and all of its bytes.",
                 )
             seen.add(name)
             receive(name, tensor_type, data)
@@ -281,7 +281,9 @@ class Call:
         with self._lock:
             self._settle()
             if self._is_measured:
-                raise self._wrong_order("the collection of metrics is already started")
+                raise self._wrong_order(
+                    "the collection of metrics is already started", "Call stop_metrics first."
+                )
             self._call("start_metrics_collection", detail)
             self._is_measured = True
 
@@ -295,7 +297,9 @@ class Call:
         with self._lock:
             self._settle()
             if not self._is_measured:
-                raise self._wrong_order("the collection of metrics is not started")
+                raise self._wrong_order(
+                    "the collection of metrics is not started", "Call start_metrics first."
+                )
             self._is_measured = False
             metrics = self._call("stop_metrics_collection")
             return check_metrics(self._vendor, metrics, self._of_this)
@@ -348,11 +352,12 @@ class Call:
     def _settle(self) -> None:
         """Checks that the NPU call is open, and waits for the current run."""
         if not self._is_open:
-            raise self._wrong_order("the NPU call is closed")
+            raise self._wrong_order("the NPU call is closed", "Open the NPU call again.")
         self._wait_for_run()
 
-    def _wrong_order(self, what: str) -> LiteRtError:
-        return LiteRtError(Status.RUNTIME_FAILURE, what, f"function '{self.function_name}'")
+    def _wrong_order(self, what: str, hint: str) -> LiteRtError:
+        where = f"function '{self.function_name}'"
+        return LiteRtError(Status.RUNTIME_FAILURE, what, where, hint)
 
     @property
     def _input_buffers(self) -> Sequence[TensorBuffer]:
@@ -367,7 +372,8 @@ class Call:
         ports = [*self._inputs, *self._outputs]
         if len(self._types) != len(ports):
             raise self._wrong_order(
-                "the NPU call has no valid shapes, because its last reshape failed"
+                "the NPU call has no valid shapes, because its last reshape failed",
+                "Reshape the NPU call to supported shapes before the run.",
             )
         buffers = [port.buffer for port in ports]
         unbound = [port.name for port, buffer in zip(ports, buffers, strict=True) if buffer is None]

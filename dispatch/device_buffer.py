@@ -52,7 +52,7 @@ class DeviceBuffer(TensorBuffer):
         with self._calling("create"):
             self.memory = handlers.create(tensor_type, buffer_type, size)
         if self.memory is None:
-            raise self._nonsense("create", "the function returned None")
+            raise self._nonsense("create", "create returned None, not a memory object")
         import ctypes  # here, since `dispatch` is imported by commands that run nothing
 
         first = self.address
@@ -95,8 +95,8 @@ class DeviceBuffer(TensorBuffer):
         if now != before:
             self.is_steady = self._is_in_view = False
             what = (
-                f"lock returned the address {now:#x}, but an array still uses the memory at the "
-                f"previous address {before:#x}"
+                f"lock returned the address {now:#x}, but the host still has an array at the memory's previous "
+                f"address {before:#x}"
             )
             raise self._nonsense("lock", what)
 
@@ -115,10 +115,10 @@ class DeviceBuffer(TensorBuffer):
         if not self.is_steady:
             what = (
                 f"an array cannot share the memory of a buffer of type {self.buffer_type}, because "
-                "the address changes with each lock"
+                "the memory's address changes each time the vendor locks the memory"
             )
             raise LiteRtError(
-                Status.UNSUPPORTED, what, hint="Call read and write to copy the data."
+                Status.UNSUPPORTED, what, hint="Copy the data with the buffer's read and write."
             )
         self._is_in_view = True
         return super().array()

@@ -49,9 +49,7 @@ class Event:
             the event failed.
         """
         if not self._done.wait(timeout_s):
-            raise LiteRtError(
-                Status.TIMEOUT_EXPIRED, f"the event was not signaled within {timeout_s} s"
-            )
+            raise timed_out(timeout_s)
         error = self._error
         if error is None:
             return
@@ -61,6 +59,16 @@ class Event:
             raise LiteRtError(error.status, error.what, error.where, error.hint) from error
         what = f"the run failed: {describe(error)}"
         raise LiteRtError(Status.RUNTIME_FAILURE, what) from error
+
+
+def timed_out(timeout_s: float | None) -> LiteRtError:
+    """Returns the error for an event that was not signaled within a time limit."""
+    limit = "" if timeout_s is None else f" within {timeout_s:g} s"
+    return LiteRtError(
+        Status.TIMEOUT_EXPIRED,
+        f"the event of an asynchronous run was not signaled{limit}",
+        hint="Wait again, with a longer timeout.",
+    )
 
 
 class JoinedEvent(Event):

@@ -29,7 +29,8 @@ def map_pages(size: int) -> mmap.mmap:
         memory = mmap.mmap(-1, max(size, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except (OSError, OverflowError) as error:
         what = f"the system cannot provide {size} bytes of memory for tensors"
-        raise LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, what) from error
+        hint = "Check the size, or free some memory."
+        raise LiteRtError(Status.MEMORY_ALLOCATION_FAILURE, what, hint=hint) from error
     if is_large:
         with suppress(OSError):  # a kernel without huge pages
             memory.madvise(mmap.MADV_HUGEPAGE)

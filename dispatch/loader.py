@@ -169,7 +169,7 @@ def _not_found(
     only = only_for(there, "dispatch")
     return LiteRtError(
         Status.NOT_FOUND,
-        f"there is no dispatch table for manufacturer '{manufacturer}'{only}"
+        f"there is no dispatch table (the code that runs compiled models) for vendor '{manufacturer}'{only}"
         + (f"; {problem}" if problem else ""),
         hint="Install the vendor's package, or set dispatch_library_path to the folder that "
         f"contains LiteRtDispatch_{manufacturer}.py or libLiteRtDispatch_{manufacturer}.so.",

@@ -14,7 +14,7 @@ def check_metrics(vendor: Vendor, metrics: object, of_call: str) -> Sequence[Met
         raise vendor.nonsense(
             f"stop_metrics_collection{of_call}",
             f"the vendor returned {metrics!r:.80}, not a sequence of Metric",
-            "Return a list of Metric(name, value).",
+            "The function must return a list of Metric(name, value).",
         )
     return metrics
 

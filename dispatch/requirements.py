@@ -10,6 +10,7 @@ from dispatch.device_buffer import DeviceBuffer
 from dispatch.parts import BufferHandlers
 from dispatch.tensor_buffer import BufferType, TensorBuffer, TensorBufferRequirements
 from dispatch.vendor import Vendor
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
@@ -31,7 +32,9 @@ def ask_requirements(
     if nonsense := _find_nonsense(found, tensor_type):
         problem, advice = nonsense
         raise vendor.nonsense(
-            function + detail, problem, f"Return valid TensorBufferRequirements{advice}."
+            function + detail,
+            problem,
+            f"The function must return valid TensorBufferRequirements{advice}.",
         )
     requirements: TensorBufferRequirements = found
     return requirements
@@ -50,7 +53,8 @@ def _find_nonsense(value: object, tensor_type: RankedTensorType) -> tuple[str, s
         return f"the required strides are {value.strides!r}, not a list of whole numbers", _STRIDES
     if value.strides and len(value.strides) != tensor_type.layout.rank:
         number = len(value.strides)
-        what = f"the number of required strides is {number}, which does not fit the rank of {tensor_type}"
+        what = f"the vendor requires {count_text(number, 'stride')}, but {tensor_type} has "
+        what += count_text(tensor_type.layout.rank, "dimension")
         return what, _STRIDES
     alignment = value.alignment
     if not _is_whole(alignment) or alignment < 1 or alignment & (alignment - 1):
@@ -90,9 +94,9 @@ def refuse_misfit(
     if misfit:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the buffer does not meet the requirements: {misfit}",
+            f"the buffer does not meet the vendor's requirements: {misfit}",
             where,
-            "Allocate a buffer that meets the buffer requirements of this input or output.",
+            "Allocate a buffer that meets the vendor's requirements for this input or output.",
         )
 
 
@@ -109,7 +113,7 @@ def find_memory_misfit(
       dispatch: Dispatch table of the vendor that returned the requirements; None if only host memory is allowed.
     """
     if buffer.size < requirements.size:
-        return f"it has {buffer.size} bytes, but {requirements.size} bytes are required"
+        return f"its size is {buffer.size} bytes, but {requirements.size} bytes are required"
     if buffer.buffer_type not in requirements.supported_types:
         wanted = ", ".join(map(_type_name, requirements.supported_types))
         return (
@@ -123,7 +127,9 @@ def find_memory_misfit(
     if shared is not None and shared.find(buffer) is None:
         return "it is not in memory that is shared with the device's process"
     if buffer.size and buffer.address % requirements.alignment:
-        return f"its address {buffer.address:#x} is not a multiple of {requirements.alignment}"
+        return (
+            f"its address {buffer.address:#x} is not a multiple of {requirements.alignment} bytes"
+        )
     return None
 
 

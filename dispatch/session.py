@@ -80,7 +80,8 @@ class Session:
                 if not isinstance(texts, list | tuple) or not all(
                     isinstance(t, str) for t in texts
                 ):
-                    what, hint = f"the function returned {texts!r:.80}", "Return a list of strings."
+                    what = f"the function returned {texts!r:.80}, not a list of strings"
+                    hint = "The function must return a list of strings."
                     raise device.vendor.nonsense("kernel_texts", what, hint)
                 found += texts
         return found
@@ -102,7 +103,12 @@ class Session:
         """
         with self._device.lock:
             if not self._is_open:
-                raise LiteRtError(Status.RUNTIME_FAILURE, "the session is closed")
+                raise LiteRtError(
+                    Status.RUNTIME_FAILURE,
+                    "the session is closed, and cannot load an NPU call any more",
+                    f"function '{function_name}'",
+                    "Create a new Session.",
+                )
             key = object()
             call = Call(
                 self._device,

@@ -109,8 +109,8 @@ class SharedMemory:
                     return start
         raise LiteRtError(
             Status.MEMORY_ALLOCATION_FAILURE,
-            f"cannot allocate {size} bytes: the device's process may use only {self.size} bytes "
-            "for tensors",
+            f"cannot allocate {size} bytes for a tensor: the device's process may use only {self.size} bytes "
+            "for all tensors",
             hint="Increase the memory limit (Options.device_memory_bytes, --device_memory).",
         )
 

@@ -10,6 +10,7 @@ from typing import Any
 from dispatch.api import AsyncInterface, BufferHandlers, Capability, Dispatch, is_filled
 from dispatch.parts import GraphInterface
 from dispatch.tensor_buffer import BufferType
+from litert.core.counts import count_text
 from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.core.suggestion import closest_name
@@ -67,7 +68,7 @@ def _check_table(table: object, where: str) -> Dispatch[Any, Any]:
             raise _broken(
                 f"the dispatch table has no function '{function}'",
                 where,
-                f"Override this function in {name}.",
+                f"Override {function} in class {name}.",
             )
     if is_filled(table, _METRICS[0]) is not is_filled(table, _METRICS[1]):
         raise _broken(
@@ -187,16 +188,15 @@ def _check_functions(table: object, interface: type, where: str) -> None:
         filled = getattr(table, function)
         if not callable(filled):
             raise _broken(
-                f"'{function}' of the dispatch table is {filled!r}, which cannot be called",
+                f"the attribute '{function}' of the dispatch table is {filled!r}, not a function",
                 where,
-                f"Define a method with this name in {type(table).__name__}, or remove the attribute.",
+                f"Define a method {function} in class {type(table).__name__}, or remove the attribute.",
             )
         if getattr(filled, "__func__", None) is wanted:
             continue
         if inspect.iscoroutinefunction(filled) or inspect.isgeneratorfunction(filled):
             raise _broken(
-                f"'{function}' of the dispatch table is a coroutine or generator function, which "
-                "would not run when it is called",
+                f"the function '{function}' of the dispatch table uses async or yield, so a call would not run it",
                 where,
                 "Write a plain function without async or yield.",
             )
@@ -214,9 +214,10 @@ def _check_arguments(
         signature.bind(*names)
     except TypeError as error:
         raise _broken(
-            f"'{function}' of the dispatch table does not take {len(names)} arguments",
+            f"the function '{function}' of the dispatch table does not accept the host's "
+            f"{count_text(len(names), 'argument')}",
             where,
-            f"The function must take the arguments {', '.join(names)}.",
+            f"Define the function as {function}({', '.join(['self', *names])}).",
         ) from error
 
 
@@ -232,7 +233,12 @@ def _warn_of_misspellings(table: Dispatch[Any, Any], where: str) -> None:
         filled = inspect.getattr_static(table, name, None)
         is_own = name[0] != "_" and not hasattr(Dispatch, name) and callable(filled)
         if is_own and (function := closest_name(name, unfilled, 0.85)):
-            _LOG.warning("%s: the host never calls '%s'. Did you mean '%s'?", where, name, function)
+            _LOG.warning(
+                "%s: the host never calls the method '%s'. Did you mean '%s'?",
+                where,
+                name,
+                function,
+            )
 
 
 def _broken(what: str, where: str, hint: str) -> LiteRtError:

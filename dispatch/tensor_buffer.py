@@ -112,8 +112,8 @@ class TensorBuffer:
             except LiteRtError:
                 raise
             except Exception as error:  # raised by a vendor's own event class
-                what = f"the buffer is not valid, because the run that writes it failed: {describe(error)}"
-                raise LiteRtError(Status.RUNTIME_FAILURE, what) from error
+                what = "the buffer has no valid content, because the run that writes the buffer failed: "
+                raise LiteRtError(Status.RUNTIME_FAILURE, what + describe(error)) from error
             if self.event is event:
                 self.event = None
 
@@ -131,7 +131,8 @@ class TensorBuffer:
         """
         tensor_type = self.tensor_type
         if self.size < tensor_type.size_bytes:
-            what = f"the buffer has {self.size} bytes, but {tensor_type} needs {tensor_type.size_bytes} bytes"
+            needed = tensor_type.size_bytes
+            what = f"the buffer has {self.size} bytes, but its tensor of type {tensor_type} needs {needed} bytes"
             raise LiteRtError(Status.RUNTIME_FAILURE, what)
         elements = self._bytes()[: tensor_type.size_bytes]
         return elements.view(tensor_type.element_type.numpy_dtype).reshape(tensor_type.shape)
@@ -167,5 +168,6 @@ class TensorBuffer:
                 f"the buffer of type {self.tensor_type} ({self.size} bytes) has no memory yet, "
                 "because no run has written the buffer"
             )
-            raise LiteRtError(Status.RUNTIME_FAILURE, what)
+            hint = "Run the model before you read the buffer."
+            raise LiteRtError(Status.RUNTIME_FAILURE, what, hint=hint)
         return np.asarray(self)

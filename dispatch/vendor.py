@@ -13,7 +13,7 @@ from dispatch.event import Event
 from dispatch.table_check import check_table
 from litert.core.counts import count_text
 from litert.core.environment_options import EnvironmentOptions
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.host.serving import at_work
 from litert.host.vendor_call import ENDING, VendorCall
@@ -72,7 +72,7 @@ class Vendor:
             raise self.nonsense(
                 function + detail,
                 "the function returned None",
-                "Return the object that was created.",
+                "The function must return the object that it created.",
             )
         return created
 
@@ -88,14 +88,14 @@ class Vendor:
             raise self.nonsense(
                 f"invoke_async{detail}",
                 f"the function returned {events!r:.80}, not a list of {count_text(num_outputs, 'event')}",
-                "Return a list with one Event for each output.",
+                "The function must return a list with one Event for each output.",
             )
         return events
 
     def nonsense(self, call: str, what: str, hint: str) -> LiteRtError:
-        """Returns the error for an invalid result of a vendor's function."""
+        """Returns the error for an invalid result of a vendor's function; `hint` says what would be valid."""
         where = f"vendor '{self.dispatch.vendor_id}', in {call}"
-        return LiteRtError(Status.RUNTIME_FAILURE, what, where, hint)
+        return LiteRtError(Status.RUNTIME_FAILURE, what, where, f"{VENDOR_REPAIRS} {hint}")
 
 
 def clean_up(steps: Iterable[Callable[[], object]]) -> None:

@@ -120,7 +120,7 @@ BAD: dict[str, tuple[litert.aot.Target, dict[str, Any], str]] = {
     "unknown vendor": (
         litert.aot.Target("Nobody", "N1"),
         {},
-        "there is no usable compiler plugin for 'Nobody'",
+        "there is no usable compiler plugin for vendor 'Nobody'",
     ),
     "unknown SoC model": (litert.aot.Target("Null", "N9"), {}, "no SoC model 'N9'"),
     "a text for a list": (NULL, {"require_npu": "all"}, "require_npu is the text 'all'"),
@@ -132,7 +132,7 @@ BAD: dict[str, tuple[litert.aot.Target, dict[str, Any], str]] = {
     "op that stays": (
         NULL,
         {"require_npu": ["ADD"]},
-        "--require_npu requires the NPU for ADD, but the op stays on the CPU",
+        "--require_npu requires the NPU for op ADD, but the op stays on the CPU",
     ),
 }
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import LiteRtError, file_error
 from litert.core.status import Status
 from litert.model.blob import Blob, MappedFile
 from litert.model.output import write_at
@@ -65,10 +65,11 @@ class Exchange:
             start = end + -end % _ALIGNMENT
             write_at(self._fd, data, start)
         except OSError as error:
-            raise LiteRtError(
-                Status.FILE_IO,
-                f"cannot write a temporary file: {error}",
-                hint="Free some disk space, or set TMPDIR to a folder on another disk.",
+            raise file_error(
+                error,
+                "cannot write a temporary file",
+                "",
+                "Free some disk space, or set TMPDIR to a folder on another disk.",
             ) from error
         return [_COMMON, start, len(data)]
 
@@ -130,8 +131,9 @@ class Exchange:
         if _identity(os.fstat(file.fd)) != source["identity"]:
             raise LiteRtError(
                 Status.FILE_IO,
-                "the file was replaced by another file while it was in use",
+                "another file replaced this file during the compilation",
                 file.path,
+                "Compile again, and leave the file unchanged until the compilation ends.",
             )
         return file
 

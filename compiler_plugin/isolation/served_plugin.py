@@ -112,7 +112,7 @@ class _Server:
             if op not in positions:
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    f"the plugin pushes {op!r:.100}, which is not an op of the subgraph",
+                    f"the plugin passed {op!r:.100} to op_list, but the subgraph has no such op",
                 )
             return positions[op]
 

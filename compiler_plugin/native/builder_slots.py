@@ -12,7 +12,7 @@ from compiler_plugin.native.option_slots import schema_name
 from litert.abi.definitions import ffi
 from litert.abi.tables import slots_of
 from litert.abi.tensor_types import from_c, quantization_from_c
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.quantization import QuantizationKind
 from litert.core.status import Status
 from litert.model.builtin_options import BUILTIN_NUMBERS, make_builtin_options
@@ -115,20 +115,19 @@ class _BuilderSlots:
         if type_id != _RANKED:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                "the type of a new tensor is unranked",
-                hint="Give the dimensions of the tensor.",
+                "the plugin's transformation builds a tensor of unknown rank",
+                hint="Pass a ranked tensor type, with the dimensions of the tensor, to build_tensor.",
             )
         tensor_type = from_c(ffi.cast("LiteRtRankedTensorType*", ffi.addressof(ranked)))
         buffer = self._get(weights, Buffer) if weights else build.empty_buffer
         if weights and buffer.blob is None:
-            raise LiteRtError(Status.INVALID_ARGUMENT, "the weights of a new tensor have no data")
+            raise _misuse("builds a tensor with weights that have no data")
         structs = dict(
             zip(QuantizationKind, (None, per_tensor, per_channel, block_wise), strict=True)
         )
         if quantization_id not in structs:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
-                f"{quantization_id} is not a valid quantization type id",
+            raise _misuse(
+                f"builds a tensor with the unknown quantization type id {quantization_id}"
             )
         quantization = quantization_from_c(
             QuantizationKind(quantization_id),
@@ -147,10 +146,7 @@ class _BuilderSlots:
         self, builder: int, data: Any, size: int, tensor: int, new_weights: Any
     ) -> None:
         if size and not data:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
-                f"the weights have {size} bytes, but their data pointer is NULL",
-            )
+            raise _misuse(f"builds weights of {size} bytes, but passes NULL as their data")
         copy = bytes(ffi.buffer(data, size)) if size else b""
         buffer = self._get(builder, GraphBuilder).set_data(self._get(tensor, Tensor), copy)
         new_weights[0] = self._of(buffer)
@@ -206,7 +202,12 @@ class _BuilderSlots:
     def _list_slot(self, op_name: str, field: str) -> Callable[..., None]:
         def build_list(builder: int, op: int, values: Any, count: int) -> None:
             if count < 0 or (count and not values):
-                raise LiteRtError(Status.INVALID_ARGUMENT, f"field {field} has {count} values")
+                problem = (
+                    "passes NULL as the values" if count > 0 else "the number must be at least 0"
+                )
+                raise _misuse(
+                    f"sets {count} values of option {field} of op {op_name}, but {problem}"
+                )
             numbers = list(values[0:count]) if count else None
             self._set_options(builder, op, op_name, {field: numbers})
 
@@ -215,16 +216,18 @@ class _BuilderSlots:
     def _set_options(self, builder: int, op: int, op_name: str, values: Mapping[str, Any]) -> None:
         built = self._get(op, Op)
         if not isinstance(built, BuiltOp) or built not in self._get(builder, GraphBuilder).ops:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
-                f"the pattern sets options of {built.name}, which is not an op that the pattern built",
+            raise _misuse(
+                f"sets options of op {built.name}, which is not an op that the transformation built"
             )
         if built.code.builtin_code != BUILTIN_NUMBERS[op_name]:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT,
-                f"the pattern gives the op {built.name} options that belong to {op_name}",
-            )
+            raise _misuse(f"sets options of {op_name} for a new op of another kind, {built.name}")
         built.options, built.options_2 = make_builtin_options(op_name, values)
+
+
+def _misuse(what: str) -> LiteRtError:
+    """Returns the error for a wrong call; `what` is the end of a sentence about the plugin's transformation."""
+    what = f"the plugin's transformation {what}"
+    return LiteRtError(Status.INVALID_ARGUMENT, what, hint=VENDOR_REPAIRS)
 
 
 def _text(pointer: Any) -> str:

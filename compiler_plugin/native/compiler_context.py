@@ -23,7 +23,7 @@ from litert.abi.definitions import ffi
 from litert.abi.options_table import options_table
 from litert.abi.tables import fill, slots_of
 from litert.core.counts import count_text
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.model.graph import Model, Signature, Subgraph
 from litert.model.writer import to_bytes
@@ -125,6 +125,7 @@ class CompilerContext:
                 Status.INVALID_ARGUMENT,
                 f"the plugin passes {count_text(num_signatures, 'signature')}, but the model has "
                 f"{count_text(len(found.subgraphs), 'subgraph')}: each subgraph needs one signature",
+                hint=VENDOR_REPAIRS,
             )
         keys = [
             ffi.string(signature_keys[i]).decode("utf-8", "surrogateescape")

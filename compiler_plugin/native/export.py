@@ -147,13 +147,13 @@ class _Library:
         self._handles.drop(result)
 
     def get_compiler_plugin_version(self, version: Any) -> None:
-        _check(version)
+        _check(api_version=version)
         version.major, version.minor, version.patch = self._registered.factory.api_version
 
     def create_compiler_plugin(
         self, table: Any, plugin: Any, environment: int, options: int
     ) -> None:
-        _check(plugin)
+        _check(compiler_plugin=plugin)
         context = HostContext(table)
         options_handle = ffi.cast("LiteRtOptions", options)
         vendor = self._registered.factory.soc_manufacturer
@@ -175,19 +175,19 @@ class _Library:
             found.exported.close()
 
     def get_compiler_plugin_supported_hardware(self, plugin: int, hardware: Any) -> None:
-        self._check_call(plugin, hardware)
+        self._check_call(plugin, supported_hardware=hardware)
         hardware[0] = int(self._registered.factory.supported_hardware)
 
     def get_num_compiler_plugin_supported_soc_models(self, plugin: int, number: Any) -> None:
-        self._check_call(plugin, number)
+        self._check_call(plugin, num_supported_soc_models=number)
         number[0] = len(self._soc_models)
 
     def get_compiler_plugin_supported_soc_model(self, plugin: int, index: int, name: Any) -> None:
-        self._check_call(plugin, name)
+        self._check_call(plugin, soc_model_name=name)
         name[0] = item(self._soc_models, index, "SoC model")
 
     def get_compiler_plugin_sdk_version(self, plugin: int, version: Any) -> None:
-        self._check_call(plugin, version)
+        self._check_call(plugin, sdk_version=version)
         version[0] = self._sdk_version
 
     def compiler_plugin_check_compiler_compatibility(
@@ -200,7 +200,7 @@ class _Library:
     def compiler_plugin_register_all_transformations(
         self, plugin: int, transformations: Any, number: Any
     ) -> None:
-        self._check_call(plugin, transformations, number)
+        self._check_call(plugin, transformations=transformations, num_patterns=number)
         found = self._handles.get(plugin, _Plugin).transformations
         transformations[0], number[0] = found, len(found)
 
@@ -209,13 +209,13 @@ class _Library:
     ) -> None:
         found = self._handles.get(plugin, _Plugin)
         graph, answer = ffi.cast("LiteRtSubgraph", subgraph), ffi.cast("LiteRtOpList", op_list)
-        _check(graph, answer, needed="be a handle")
+        _check("be a handle", subgraph=graph, selected_ops=answer)
         found.refusals.clear()
         for op, index in found.exported.partition(_text(soc_model), graph):
             found.context.call("push_op", answer, op, index)
 
     def compiler_plugin_get_refusal(self, plugin: int, index: int, reason: Any) -> Status:
-        self._check_call(plugin, reason)
+        self._check_call(plugin, reason=reason)
         found = self._handles.get(plugin, _Plugin)
         why = found.exported.refusals.get(index)
         if why is None:
@@ -227,14 +227,14 @@ class _Library:
         self, plugin: int, soc_model: Any, partitions: int, result: Any
     ) -> None:
         found = self._handles.get(plugin, _Plugin)
-        _check(result)
+        _check(compiled_result=result)
         model = ffi.cast("LiteRtModel", partitions)
-        _check(model, needed="be a handle")
+        _check("be a handle", partitions=model)
         compiled = found.exported.compile(_text(soc_model), model)
         result[0] = self._handles.put(_Result.of(compiled))
 
     def compiled_result_num_byte_code_modules(self, result: int, number: Any) -> None:
-        _check(number)
+        _check(num_byte_code=number)
         # NULL if no op was selected; stock LiteRT calls this function anyway.
         number[0] = len(self._handles.get(result, _Result).modules) if result else 0
 
@@ -242,26 +242,26 @@ class _Library:
         self, result: int, index: int, byte_code: Any, size: Any
     ) -> None:
         found = self._handles.get(result, _Result)
-        _check(byte_code, size)
+        _check(byte_code=byte_code, byte_code_size=size)
         module = item(found.modules, index, "byte code module")
         byte_code[0], size[0] = module, len(module)
 
     def get_compiled_result_handle(self, result: int, index: int, handle: Any) -> Status:
         found = self._handles.get(result, _Result)
-        _check(handle)
+        _check(handle=handle)
         item(found.modules, index, "byte code module")
         return Status.UNSUPPORTED  # there is none: the byte code is to be written
 
     def get_num_compiled_result_calls(self, result: int, number: Any) -> None:
         found = self._handles.get(result, _Result)
-        _check(number)
+        _check(num_calls=number)
         number[0] = len(found.calls)
 
     def get_compiled_result_call_info(
         self, result: int, index: int, name: Any, size: Any, module: Any
     ) -> None:
         found = self._handles.get(result, _Result)
-        _check(name, size, module)
+        _check(call_info=name, call_info_size=size, byte_code_idx=module)
         text, module_index = item(found.calls, index, "call")
         name[0], size[0], module[0] = text, len(text) - 1, module_index
 
@@ -269,20 +269,23 @@ class _Library:
         self, result: int, index: int, output: int, is_dynamic: Any
     ) -> None:
         found = self._handles.get(result, _Result)
-        _check(is_dynamic)
+        _check(is_dynamic=is_dynamic)
         item(found.calls, index, "call")
         is_dynamic[0] = (
             False  # calls with such outputs are refused, because stock LiteRT does not call this function
         )
 
-    def _check_call(self, plugin: int, *answers: Any) -> None:
+    def _check_call(self, plugin: int, **answers: Any) -> None:
         self._handles.get(plugin, _Plugin)
-        _check(*answers)
+        _check(**answers)
 
 
-def _check(*pointers: Any, needed: str = "point to memory for the result") -> None:
-    if not all(pointers):
-        raise LiteRtError(Status.INVALID_ARGUMENT, f"an argument is NULL, but must {needed}")
+def _check(needed: str = "point to memory for the result", /, **pointers: Any) -> None:
+    """Raises an error if a pointer from the host is NULL; the keywords are the arguments' names in the header."""
+    for name, pointer in pointers.items():
+        if not pointer:
+            what = f"the host passed NULL as argument '{name}', which must {needed}"
+            raise LiteRtError(Status.INVALID_ARGUMENT, what)
 
 
 def _c_text(text: str) -> Any:

@@ -16,7 +16,7 @@ from compiler_plugin.leftovers import (
     move_control_dependencies,
     tensors_of,
 )
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.model.blob import Blob
 from litert.model.graph import EXTERNAL_SIZE, Buffer, Model, Op, OperatorCode, Subgraph, Tensor
@@ -89,8 +89,9 @@ class GraphBuilder:
         else:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the pattern sets data of tensor '{tensor.name}', but the tensor is neither new "
+                f"the plugin's transformation sets data of tensor '{tensor.name}', but the tensor is neither new "
                 "nor an op's output in this subgraph",
+                hint=VENDOR_REPAIRS,
             )
         return buffer
 
@@ -108,7 +109,8 @@ class GraphBuilder:
         if op not in self._subgraph.ops:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the pattern erases {op.name}, which is not an op of the subgraph",
+                f"the plugin's transformation erases op {op.name}, which is not in the subgraph",
+                hint=VENDOR_REPAIRS,
             )
         self.erased[op] = None
 
@@ -143,10 +145,10 @@ class GraphBuilder:
                 old = tensor.producer
                 is_taken = old is not None and old is not built and old not in self.erased
                 if tensor in writers or is_taken:
-                    raise _broken(f"two ops write tensor '{tensor.name}'")
+                    raise _broken(f"two ops would write tensor '{tensor.name}'")
                 if tensor.is_constant or tensor in self._subgraph.inputs:
                     raise _broken(
-                        f"an op writes tensor '{tensor.name}', which is a constant or an input of "
+                        f"op {built.name} would write tensor '{tensor.name}', which is a constant or an input of "
                         "the subgraph"
                     )
                 writers[tensor] = built
@@ -157,22 +159,27 @@ class GraphBuilder:
             is_read = tensor in read or any(op not in self.erased for op in tensor.readers)
             if (is_read or tensor in results) and tensor not in self._data:
                 raise _broken(
-                    f"tensor '{tensor.name}' is read, but the pattern erases the op that writes it"
+                    f"no op would write tensor '{tensor.name}', which is still in use, because the "
+                    "transformation erases the op that writes the tensor"
                 )
         for tensor in self._data:
             if tensor.producer not in self.erased or tensor in writers:
                 raise _broken(
-                    f"tensor '{tensor.name}' has constant data, but an op also writes the tensor"
+                    f"the transformation makes tensor '{tensor.name}' a constant, but an op would also write the "
+                    "tensor"
                 )
         given = {*self._subgraph.tensors}
         for tensor in read:
             is_new = tensor in self.tensors and (tensor in writers or tensor.is_constant)
             if tensor not in given and not is_new:
-                raise _broken(f"tensor '{tensor.name}' is read, but no op writes the tensor")
+                raise _broken(
+                    f"a new op reads tensor '{tensor.name}', but no op would write the tensor"
+                )
 
 
 def _broken(what: str) -> LiteRtError:
-    return LiteRtError(Status.INVALID_GRAPH_INVARIANT, what)
+    what = f"the plugin's transformation would break the graph: {what}"
+    return LiteRtError(Status.INVALID_GRAPH_INVARIANT, what, hint=VENDOR_REPAIRS)
 
 
 def order_ops(ops: Sequence[Op]) -> list[Op]:
@@ -194,5 +201,5 @@ def order_ops(ops: Sequence[Op]) -> list[Op]:
         for tensor in op.inputs:
             producer = None if tensor is None else tensor.producer
             if producer in place and place[producer] >= place[op]:
-                raise _broken(f"{op.name} depends on its own output")
+                raise _broken(f"op {op.name} would depend on its own output")
     return ordered

@@ -137,7 +137,7 @@ class GraphSlots:
         number[0] = len(self._uses_of(tensor))
 
     def get_tensor_use(self, tensor: int, index: int, user: Any, argument: Any) -> None:
-        op, place = item(self._uses_of(tensor), index, "use")
+        op, place = item(self._uses_of(tensor), index, "tensor use")
         user[0], argument[0] = self._of(op), place
 
     def get_tensor_defining_op(self, tensor: int, has_defining_op: Any, defining_op: Any) -> None:

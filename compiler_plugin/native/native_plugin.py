@@ -82,7 +82,7 @@ class NativePlugin(CompilerPlugin):
             self._number("LiteRtGetNumCompilerPluginSupportedSocModels", self._plugin)
         ):
             if not self._library.call_plain(function, self._plugin, index, name):
-                models.append(self._library.text(name[0], f"{function} gives"))
+                models.append(self._library.text(name[0], f"{function} returns"))
         return tuple(models)
 
     def supported_hardware(self) -> int:
@@ -99,7 +99,7 @@ class NativePlugin(CompilerPlugin):
         except LiteRtError as error:
             _logger.info("%s", error)
             return ""
-        return self._library.text(version, f"{function} gives") if version else ""
+        return self._library.text(version, f"{function} returns") if version else ""
 
     def check_compiler_compatibility(self, host_version: ApiVersion, soc_model: str) -> None:
         """Raises the plugin's error if the plugin does not support the host, the SoC model or the options."""
@@ -198,7 +198,7 @@ class NativePlugin(CompilerPlugin):
         module = ffi.new("LiteRtParamIndex*")
         for index in range(self._number("LiteRtGetNumCompiledResultCalls", result)):
             library.call("LiteRtGetCompiledResultCallInfo", result, index, data, size, module)
-            name = self._bytes(data[0], size[0], f"call {index} has a name of")
+            name = self._bytes(data[0], size[0], f"the name of NPU call {index} has")
             dynamic = self._dynamic_outputs(result, index, partitions[index : index + 1])
             text = name.decode("utf-8", "surrogateescape")
             calls.append(CallInfo(text, int(module[0]), dynamic))

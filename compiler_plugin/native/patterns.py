@@ -50,10 +50,14 @@ def read_patterns(library: PluginLibrary, plugin: Any) -> Sequence[Pattern]:
     patterns: list[Pattern] = []
     for index in range(count[0]):
         if not array[0] or not array[0][index].pattern or not array[0][index].name:
-            what = f"transformation {index} of {count[0]} lacks a function or a name"
+            part = "name" if array[0] and array[0][index].pattern else "function"
+            what = (
+                f"transformation {index} of the plugin's {count[0]} transformations has no {part}"
+            )
             raise library.error(what, Status.INVALID_TRANSFORMATION)
         entry = array[0][index]
-        patterns.append(Pattern(library.text(entry.name, "a name"), entry.benefit, entry.pattern))
+        name = library.text(entry.name, f"the name of transformation {index} is")
+        patterns.append(Pattern(name, entry.benefit, entry.pattern))
     return sorted(patterns, key=lambda pattern: -pattern.benefit)
 
 

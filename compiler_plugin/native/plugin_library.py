@@ -59,7 +59,10 @@ class PluginLibrary:
                 self._functions[function] = getattr(library, function)
         missing = [function for function in FUNCTIONS if function not in self._functions]
         if missing:
-            raise self.error(f"the compiler plugin lacks these functions: {', '.join(missing)}")
+            functions = "the required functions" if missing[1:] else "the required function"
+            raise self.error(
+                f"the compiler plugin does not export {functions} {', '.join(missing)}"
+            )
 
     def call(self, function: str, *arguments: Any) -> None:
         """Calls a function that returns a status.

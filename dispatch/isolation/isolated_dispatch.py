@@ -450,7 +450,10 @@ class IsolatedDispatch(Dispatch[IsolatedDevice, IsolatedCall]):
     def _show(self, argument: Any) -> None:
         """Passes an intermediate tensor from the process to the receiver."""
         if self._receive is None:
-            raise LiteRtError(Status.RUNTIME_FAILURE, "nobody wants tensors")
+            raise LiteRtError(
+                Status.RUNTIME_FAILURE,
+                "the device's process passed an intermediate tensor, but the host did not ask for any",
+            )
         name, plain, size = argument
         try:
             data = memoryview(os.pread(self._process.service.fd, size, 0))

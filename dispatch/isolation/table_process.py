@@ -141,7 +141,7 @@ class TableProcess:
             if self._host_side is None:
                 raise LiteRtError(
                     Status.UNSUPPORTED,
-                    f"the host has no function that handles the request '{question}'",
+                    f"the device's process sent the request '{question}', which the host does not support",
                 )
             return self._host_side(self._options, question, argument)
         finally:

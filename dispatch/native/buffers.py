@@ -10,7 +10,7 @@ from dispatch.tensor_buffer import BufferType, TensorBuffer
 from litert.abi.definitions import ffi
 from litert.abi.handles import Handles
 from litert.abi.tensor_types import from_c, to_c
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 
@@ -37,7 +37,11 @@ class Buffers:
     ) -> None:
         found = _fitting(tensor_type, size)
         if not address:
-            raise LiteRtError(Status.INVALID_ARGUMENT, "the host memory of the buffer is NULL")
+            raise LiteRtError(
+                Status.INVALID_ARGUMENT,
+                "the vendor's library passes NULL as the host memory of a new buffer",
+                hint=VENDOR_REPAIRS,
+            )
         owner = ffi.gc(address, deallocator) if deallocator else None
         at = int(ffi.cast("uintptr_t", address))
         buffer[0] = self.put(TensorBuffer(found, at, size, owner))
@@ -115,8 +119,12 @@ class Buffers:
 def _fitting(tensor_type: Any, size: int) -> RankedTensorType:
     """Returns a tensor type after a check that it fits a buffer of the given size."""
     found = from_c(tensor_type)
-    if not found.layout.is_static or found.size_bytes > size:
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"a buffer of {size} bytes is too small for {found}"
-        )
+    problem = ""
+    if not found.layout.is_static:
+        problem = "a dimension is unknown"
+    elif found.size_bytes > size:
+        problem = f"the tensor needs {found.size_bytes} bytes"
+    if problem:
+        what = f"the vendor's library creates a buffer of {size} bytes for {found}, but {problem}"
+        raise LiteRtError(Status.INVALID_ARGUMENT, what, hint=VENDOR_REPAIRS)
     return found

@@ -69,12 +69,10 @@ class DispatchLibrary:
         interface = self.api.interface
         if not interface:
             raise self._broken(
-                "LiteRtDispatchGetApi of the dispatch library has left the field `interface` NULL"
+                "LiteRtDispatchGetApi of the dispatch library did not set the field `interface`"
             )
         if missing := _find_missing(interface, _NEEDED):
-            raise self._broken(
-                f"the `interface` of the dispatch library lacks {', '.join(missing)}"
-            )
+            raise self._broken(_lacking("interface", missing))
         exported = _find(library, "LiteRtDispatchRegisterAsset")
         self.register_asset = exported or asset_slot(self.api)
         self.invoke_tapped = _find(library, "LiteRtDispatchInvokeTapped")
@@ -99,7 +97,7 @@ class DispatchLibrary:
             )
         names = [name for name, _ in ffi.typeof(table).item.fields]
         if missing := _find_missing(table, names):
-            raise self._broken(f"the `{part}` of the dispatch library lacks {', '.join(missing)}")
+            raise self._broken(_lacking(part, missing))
 
     def _check_version(self) -> None:
         version = self.api.version
@@ -115,6 +113,12 @@ class DispatchLibrary:
 
     def _broken(self, what: str) -> LiteRtError:
         return LiteRtError(Status.DYNAMIC_LOADING, what, self.path, VENDOR_REPAIRS)
+
+
+def _lacking(part: str, functions: Sequence[str]) -> str:
+    """Returns a clause about functions that are NULL in a table of a library."""
+    kind = "functions" if functions[1:] else "function"
+    return f"`{part}` of the dispatch library lacks the {kind} {', '.join(functions)}"
 
 
 def new_api() -> Any:

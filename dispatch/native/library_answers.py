@@ -43,7 +43,7 @@ def read_metrics(functions: Any, metrics: Any) -> list[Metric]:
         number = answer("int", functions.get_num_metrics, metrics)
         if not 0 <= number <= _MOST_METRICS:
             what = f"the library reports {number} metrics, but the number must be from 0 to {_MOST_METRICS}"
-            raise LiteRtError(Status.RUNTIME_FAILURE, what)
+            raise LiteRtError(Status.RUNTIME_FAILURE, what, hint=VENDOR_REPAIRS)
         return [_read(functions, metrics, index) for index in range(number)]
     finally:
         check_answer(functions.destroy_metrics(metrics))
@@ -54,7 +54,8 @@ def _read(functions: Any, metrics: Any, index: int) -> Metric:
     name = decode(found.name, f"the name of metric {index}")
     field = _FIELDS.get(found.value.type)
     if field is None:
-        raise LiteRtError(Status.RUNTIME_FAILURE, f"metric '{name}' is of type {found.value.type}")
+        what = f"the value of metric '{name}' has type {found.value.type}, which is not a type of metrics"
+        raise LiteRtError(Status.RUNTIME_FAILURE, what, hint=VENDOR_REPAIRS)
     value = getattr(found.value, field)
     if field == "str_value":
         value = decode(value, f"metric '{name}'")

@@ -6,10 +6,10 @@ import os
 import select
 from typing import Any
 
-from dispatch.event import Event
+from dispatch.event import Event, timed_out
 from litert.abi.definitions import ffi
 from litert.abi.handles import Handles
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 
 _UNKNOWN, _SYNC_FENCE_FD, _CUSTOM = 0, 1, 5  # LiteRtEventType
@@ -29,14 +29,16 @@ class FenceEvent(Event):
 
     def wait(self, timeout_s: float | None = None) -> None:
         if not self._poll(_milliseconds(timeout_s)):
-            raise _timed_out(timeout_s)
+            raise timed_out(timeout_s)
 
     def _poll(self, timeout_ms: int) -> bool:
         poll = select.poll()
         poll.register(self.fd, select.POLLIN)
         found = poll.poll(timeout_ms)
         if found and found[0][1] & (select.POLLERR | select.POLLNVAL):
-            raise LiteRtError(Status.RUNTIME_FAILURE, f"sync fence {self.fd} failed")
+            raise LiteRtError(
+                Status.RUNTIME_FAILURE, f"the sync fence with file descriptor {self.fd} failed"
+            )
         return bool(found)
 
     def __del__(self) -> None:
@@ -58,16 +60,21 @@ class CustomEvent(Event):
     def wait(self, timeout_s: float | None = None) -> None:
         self._check_set()
         if not self.custom.Wait:
-            raise LiteRtError(Status.RUNTIME_FAILURE, "the library's event has no function Wait")
+            raise LiteRtError(
+                Status.RUNTIME_FAILURE,
+                "the custom event of the vendor's library has no function Wait",
+                hint=VENDOR_REPAIRS,
+            )
         self.custom.Wait(self.custom, _milliseconds(timeout_s))
         if timeout_s is not None and not self.is_signaled():
-            raise _timed_out(timeout_s)
+            raise timed_out(timeout_s)
 
     def _check_set(self) -> None:
         if not self.custom:
             raise LiteRtError(
                 Status.RUNTIME_FAILURE,
-                "the library created a custom event, but did not call set_custom_event",
+                "the vendor's library created a custom event, but did not call set_custom_event",
+                hint=VENDOR_REPAIRS,
             )
 
     def __del__(self) -> None:
@@ -92,7 +99,9 @@ class Events:
     ) -> None:
         if fd < 0:
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, f"{fd} is not a valid file descriptor for an event"
+                Status.INVALID_ARGUMENT,
+                f"the vendor's library passes the invalid file descriptor {fd} for an event",
+                hint=VENDOR_REPAIRS,
             )
         event[0] = self._handles.put(FenceEvent(fd, owns_fd=owns_fd))
 
@@ -117,7 +126,3 @@ class Events:
 
 def _milliseconds(timeout_s: float | None) -> int:
     return _FOREVER if timeout_s is None else max(0, round(timeout_s * 1000))
-
-
-def _timed_out(timeout_s: float | None) -> LiteRtError:
-    return LiteRtError(Status.TIMEOUT_EXPIRED, f"the event was not signaled within {timeout_s} s")

@@ -93,7 +93,11 @@ class NativeGraphInterface(GraphInterface[NativeDevice, NativeGraph]):
     def graph_create(self, device_context: NativeDevice) -> NativeGraph:
         made = answer("LiteRtDispatchGraph", self.functions.graph_create, device_context.handle)
         if not made:
-            raise LiteRtError(Status.RUNTIME_FAILURE, "the graph that the library returned is NULL")
+            raise LiteRtError(
+                Status.RUNTIME_FAILURE,
+                "the graph that the library returned is NULL",
+                hint=VENDOR_REPAIRS,
+            )
         graph = self._graphs[address_of(made)] = NativeGraph(made)
         return graph
 
@@ -170,7 +174,9 @@ class NativeBufferHandlers(BufferHandlers[Any]):
         missing = [name for name in _NEEDED if not getattr(definition, name)]
         if missing:
             raise _broken(
-                f"the buffer handlers of the dispatch library lack {', '.join(missing)}", where
+                "the buffer handlers of the dispatch library lack the "
+                f"{'functions' if missing[1:] else 'function'} {', '.join(missing)}",
+                where,
             )
         self._functions = definition
         self._lock, self._unlock = definition.lock_func, definition.unlock_func
@@ -215,7 +221,7 @@ def _types(definition: Any, where: str) -> Sequence[int]:
     if min(found) <= BufferType.HOST_MEMORY:
         raise _broken(
             "the buffer handlers of the dispatch library have the memory "
-            f"types {found}, but each must be greater than {BufferType.HOST_MEMORY:d}, the type "
+            f"types {found}, but each type must be greater than {BufferType.HOST_MEMORY:d}, the type "
             "of host memory",
             where,
         )

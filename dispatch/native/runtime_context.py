@@ -19,7 +19,7 @@ from litert.abi.options_table import options_table
 from litert.abi.tables import fill, slots_of
 from litert.core.counts import count_text
 from litert.core.environment_options import EnvironmentOptions
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 
 _LOG = logging.getLogger(__name__)
@@ -92,9 +92,11 @@ class RuntimeContext:
 def _check_array(of: str, length: int, array: Any) -> None:
     problem = ""
     if not 0 <= length <= _MOST:
-        problem = f"the number must be from 0 to {_MOST}"
+        problem = (
+            f"passes {length} as the number of {of}s, but the number must be from 0 to {_MOST}"
+        )
     elif length and not array:
-        problem = "the array is NULL"
+        problem = f"passes NULL as the array of {count_text(length, of)}"
     if problem:
-        what = f"the library passes {count_text(length, of)}, but {problem}"
-        raise LiteRtError(Status.INVALID_ARGUMENT, what)
+        what = f"the vendor's library {problem}"
+        raise LiteRtError(Status.INVALID_ARGUMENT, what, hint=VENDOR_REPAIRS)

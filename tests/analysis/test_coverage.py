@@ -288,7 +288,7 @@ def test_a_bound_goes_to_the_models_that_have_such_a_tensor(tmp_path: Path) -> N
     assert not any(model.problem for model in models)
     models = find_coverage(paths, bounded("x", 5, 9)).models
     assert (
-        "the shape bound 5x9 does not fit tensor<?x8xf32>" in models[0].problem
+        "the shape bound 5x9 does not fit tensor 'x' of type tensor<?x8xf32>" in models[0].problem
         and not models[1].problem
     )
     with pytest.raises(LiteRtError, match="no model has a tensor 't0'") as error:

@@ -130,7 +130,9 @@ def test_who_takes_a_composite_s_name_for_an_op_s_is_told(
         in report.warnings[0]
     )
     options = replace(options, require_npu=["acme.angle"])
-    with pytest.raises(LiteRtError, match=r"no such op, only a composite with this name"):
+    with pytest.raises(
+        LiteRtError, match=r"'acme.angle', which is the name of a composite, not of an op"
+    ):
         apply_plugin(tmp_path / "model.tflite", tmp_path / "out.bin", options)
 
 

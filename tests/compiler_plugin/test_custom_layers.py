@@ -134,17 +134,19 @@ def test_an_output_may_not_replace_a_layer(chain: Chain, layers: Path) -> None:
         ("layers_raises", "KeyError: 'layers' (vendor 'Fake', in custom_layers, at"),
         (
             "layers_text",
-            "the plugin's layers have type str, not a sequence type (vendor 'Fake', in custom_layers)",
+            "the list that custom_layers returns has type str, but must be a list or another sequence "
+            "(vendor 'Fake', in custom_layers)",
         ),
         (
             "layers_foreign",
-            "which is not for one of the requested ops (vendor 'Fake', in custom_layers)",
+            "the plugin returns a layer for op 'Foreign', but the host requested layers only for A, B "
+            "(vendor 'Fake', in custom_layers)",
         ),
         (
             "layers_twice",
             "the plugin returns two layers for op 'A' (vendor 'Fake', in custom_layers)",
         ),
-        ("layers_gone", "asset of op 'A': "),
+        ("layers_gone", "asset file of op 'A': "),
     ],
 )
 def test_what_a_vendor_does_wrong_names_the_vendor_and_the_call(

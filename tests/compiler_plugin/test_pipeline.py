@@ -328,7 +328,7 @@ def test_an_asset_that_cannot_be_read_is_named(
         apply_plugin(chain("A"), tmp_path / "out.bin", fake_options(assets={"A": path}))
     expected = Status.NOT_FOUND if kind == "missing" else Status.INVALID_ARGUMENT
     assert error.value.status is expected
-    assert "asset of op 'A'" in str(error.value) and str(path) in str(error.value)
+    assert "asset file of op 'A'" in str(error.value) and str(path) in str(error.value)
     assert not (tmp_path / "out.bin").exists()
 
 
@@ -341,12 +341,14 @@ def test_an_op_that_is_required_on_the_npu_may_not_stay(
         with pytest.raises(LiteRtError) as error:
             apply_plugin(source, tmp_path / "x", fake_options(fake_ops="A", require_npu=[required]))
         assert error.value.status is Status.UNSUPPORTED
-        what = "--require_npu requires the NPU for B, but the op stays on the CPU"
+        what = "--require_npu requires the NPU for op B, but the op stays on the CPU"
         assert error.value.what == what
         assert error.value.hint.startswith("Reason: a custom op that Fake does not know. ")
     with pytest.raises(LiteRtError, match="names op 'Typo', but the model has no such op"):
         apply_plugin(source, tmp_path / "x", fake_options(require_npu=["Typo"]))
-    with pytest.raises(LiteRtError, match=r"for B, .*Reason: a custom op that Fake does not know"):
+    with pytest.raises(
+        LiteRtError, match=r"for op B, .*Reason: a custom op that Fake does not know"
+    ):
         partition_model(source, tmp_path / "x", fake_options(fake_ops="A", require_npu=["all"]))
     assert not (tmp_path / "x").exists()
 
@@ -404,7 +406,9 @@ def test_the_output_is_no_companion_of_an_asset(
     (tmp_path / "A.h").symlink_to(folder / "A.h")
     for asset in (folder / "A.json", tmp_path / "linked.json"):
         options = fake_options(assets={"A": asset}, fake_companions="A.h")
-        with pytest.raises(LiteRtError, match=r"the output file is also an input file.*A\.h"):
+        with pytest.raises(
+            LiteRtError, match=r"the output file (is also an input file|and the input file) .*A\.h"
+        ):
             apply_plugin(chain("A"), folder / "A.h", options)
     assert (folder / "A.h").read_bytes() == b"header"
 
@@ -427,15 +431,25 @@ def test_the_output_is_no_companion_of_an_asset(
         ),
         ("partition_raises", "ZeroDivisionError: of the fake (vendor 'Fake', in partition, at"),
         ("partition_exits", "SystemExit: 3 (vendor 'Fake', in partition"),
-        ("partition_twice", "pushes op 0 (A) of subgraph 0 twice"),
-        ("partition_foreign", "the plugin pushes Op(Foreign), which is not an op of subgraph 0"),
-        ("partition_text", "the plugin pushes 'CONV_2D', which is not an op of subgraph 0"),
+        ("partition_twice", "the plugin passed op 0 (A) of subgraph 0 to op_list.push twice"),
+        (
+            "partition_foreign",
+            "the plugin passed Op(Foreign) to op_list.push, but subgraph 0 has no such op",
+        ),
+        (
+            "partition_text",
+            "the plugin passed 'CONV_2D' to op_list.push, but subgraph 0 has no such op",
+        ),
         (
             "partition_index",
-            "the plugin pushes an op with partition index -1, which is not a whole number of at least 0",
+            "the plugin passed partition index -1 to op_list.push, but the index must be a whole number of "
+            "at least 0",
         ),
-        ("partition_list", "the plugin's ops have type int, not a sequence type"),
-        ("partition_bare", "the plugin's ops contain Op, not Selection"),
+        ("partition_list", "op_list.selected has type int, but must be a list or another sequence"),
+        (
+            "partition_bare",
+            "op_list.selected contains an item of type Op, but each item must be of type Selection",
+        ),
         (
             "partition_refusal",
             "op_list.refusals has the entry Op(A): 7; an entry must map an op of the subgraph to a string",
@@ -450,12 +464,18 @@ def test_the_output_is_no_companion_of_an_asset(
         ),
         ("compile_raises", "KeyError: 'missing' (vendor 'Fake', in compile, at"),
         ("compile_none", "the plugin's compile returns NoneType, not a CompiledResult"),
-        ("compile_count", "the plugin returns 0 NPU calls for 1 partition"),
+        (
+            "compile_count",
+            "the plugin returns 0 NPU calls for 1 partition, but must return one NPU call for each partition",
+        ),
         (
             "compile_index",
             "NPU call 'f' has byte code index 1, but the only byte code module has index 0",
         ),
-        ("compile_bytes", "the plugin's byte_code contain bytes, not Blob"),
+        (
+            "compile_bytes",
+            "byte_code of the CompiledResult contains an item of type bytes, but each item must be of type Blob",
+        ),
         ("compile_empty", "byte code module 0 is empty"),
         ("compile_name", "NPU call 0 has the invalid name ''"),
         ("compile_surrogate", "NPU call 0 has the invalid name '\\udc80'"),
@@ -467,7 +487,10 @@ def test_the_output_is_no_companion_of_an_asset(
             "companions_raises",
             "IndexError: list index out of range (vendor 'Fake', in companions, at",
         ),
-        ("companions_text", "the plugin's companions have type str, not a sequence type"),
+        (
+            "companions_text",
+            "the list that companions returns has type str, but must be a list or another sequence",
+        ),
         (
             "companions_outside",
             "'../secret' is not a plain relative path (asset of op 'A'; vendor 'Fake', in companions",
@@ -599,7 +622,9 @@ def test_machine_code_of_no_asset_names_the_vendor(
     options = fake_options(fake_mode="compile_native", fake_native="Nobody")
     with pytest.raises(LiteRtError) as error:
         apply_plugin(chain("A"), tmp_path / "out.bin", options)
-    assert "native_assets contain 'Nobody'" in str(error.value) and "'Fake'" in str(error.value)
+    assert "native_assets in the result of compile names 'Nobody'" in str(
+        error.value
+    ) and "'Fake'" in str(error.value)
 
 
 def test_byte_code_that_no_call_is_in_is_left_out(
@@ -648,7 +673,7 @@ def test_a_subgraph_without_an_order_stays_on_the_cpu(
         write_model(model, tmp_path / "in.tflite")
     report = apply_plugin(tmp_path / "in.tflite", tmp_path / "out.bin", fake_options())
     assert {op.name: op.reason for op in report.cpu_ops}["A"] == (
-        "tensor 't0' has an ambiguous value: B reads the tensor before the tensor is written "
+        "tensor 't0' has an ambiguous value: op B reads the tensor before the tensor is written "
         "(op 0 of subgraph 'main')"
     )
 

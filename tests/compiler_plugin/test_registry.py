@@ -124,7 +124,7 @@ def test_an_installed_plugin_that_does_not_load_is_listed_with_its_problem(
     problems = {info.soc_manufacturer: info.problem for info in list_plugins()}
     assert "No module named 'no_such_driver'" in problems["Broken"]
     assert (
-        "the plugin's manufacturer is 'Null', but its entry point has another name"
+        "the plugin's soc_manufacturer is 'Null', but the plugin's entry point has the name 'Liar'"
         in problems["Liar"]
     )
     assert not problems["Null"]
@@ -192,8 +192,11 @@ def test_what_a_plugin_says_of_itself_is_checked(
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("PLUGIN = 3", "PLUGIN is of type int, not an instance"),
-        ("from compiler_plugin.plugin import CompilerPluginFactory as PLUGIN", "is the class"),
+        ("PLUGIN = 3", "PLUGIN has type int, which is not derived from CompilerPluginFactory"),
+        (
+            "from compiler_plugin.plugin import CompilerPluginFactory as PLUGIN",
+            "PLUGIN is the class CompilerPluginFactory, not an instance of a class",
+        ),
         ("", "the module does not define PLUGIN"),
     ],
 )

@@ -40,7 +40,7 @@ def test_bounds_fit_what_the_model_leaves_open(model: Model) -> None:
         (
             "image:0",
             [100, 3],
-            "the shape bound 100x3 does not fit tensor<?x3x?xf32>",
+            "the shape bound 100x3 does not fit tensor 'image:0' of type tensor<?x3x?xf32>",
             "each unknown dimension",
         ),
         (
@@ -52,7 +52,7 @@ def test_bounds_fit_what_the_model_leaves_open(model: Model) -> None:
         (
             "image:0",
             [1, 3, 5],
-            "shape bound 1x3x5 is smaller than the shape in the model file, 2x3x1",
+            "shape bound 1x3x5 of tensor 'image:0' is smaller than the tensor's shape in the model file, 2x3x1",
             "at least",
         ),
     ],

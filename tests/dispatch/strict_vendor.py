@@ -62,7 +62,7 @@ class StrictDispatch(Dispatch[Context, Context]):
         self.broken: list[str] = []
         self.failing = ""
         self.after = 0
-        self.error: BaseException = ValueError("out of order")
+        self.error: BaseException = ValueError("the queue is full")
         self.open: list[Context] = []
         self.scheduled: list[SchedulingInfo] = []
         self.run_options: list[Mapping[str, str] | None] = []

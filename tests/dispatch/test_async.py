@@ -112,10 +112,10 @@ def test_an_error_in_a_run_reaches_who_waits_and_the_next_run_works() -> None:
         vendor.failing = "invoke"
         (event,) = call.invoke_async()
         for _ in range(2):
-            with pytest.raises(LiteRtError, match="ValueError: out of order") as error:
+            with pytest.raises(LiteRtError, match="ValueError: the queue is full") as error:
                 event.wait(10)
             assert "vendor 'Strict', in invoke of 'f'" in error.value.where
-        with pytest.raises(LiteRtError, match="out of order"):
+        with pytest.raises(LiteRtError, match="the queue is full"):
             target.wait(10)
         vendor.failing = ""
         call.invoke()
@@ -135,10 +135,10 @@ def test_a_run_reads_no_input_whose_run_failed() -> None:
         with pytest.raises(LiteRtError):
             event.wait(10)
         vendor.failing = ""
-        with pytest.raises(LiteRtError, match="out of order"):
+        with pytest.raises(LiteRtError, match="the queue is full"):
             second.invoke()
         (event,) = second.invoke_async()
-        with pytest.raises(LiteRtError, match="out of order"):
+        with pytest.raises(LiteRtError, match="the queue is full"):
             event.wait(10)
         assert vendor.count("invoke") == 1
         first.invoke()
@@ -211,7 +211,9 @@ def test_a_session_ends_its_thread() -> None:
 
 
 def test_an_event_that_does_not_come_is_given_up() -> None:
-    with pytest.raises(LiteRtError, match=r"the event was not signaled within 0\.01 s") as error:
+    with pytest.raises(
+        LiteRtError, match=r"the event of an asynchronous run was not signaled within 0\.01 s"
+    ) as error:
         Event().wait(0.01)
     assert error.value.status is Status.TIMEOUT_EXPIRED
 

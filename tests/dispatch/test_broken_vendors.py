@@ -80,7 +80,8 @@ ASYNC = Capability.BASIC | Capability.ASYNC
 BROKEN_TABLES = {
     "a class": (
         Sound,
-        "DISPATCH is the class Sound, not an instance of the class (the shop). Write DISPATCH = Sound().",
+        "DISPATCH is the class Sound, not an instance of the class (LiteRtDispatch_Acme.py). "
+        "Write DISPATCH = Sound().",
     ),
     "no table": ({"invoke": print}, "DISPATCH has type dict, which is not derived from Dispatch"),
     "None": (None, "DISPATCH has type NoneType, which is not derived from Dispatch"),
@@ -102,23 +103,23 @@ BROKEN_TABLES = {
     "no invoke": (WithoutInvoke(), "the dispatch table has no function 'invoke'"),
     "an empty slot": (
         make(register_asset=None),
-        "'register_asset' of the dispatch table is None, which cannot be called",
+        "the attribute 'register_asset' of the dispatch table is None, not a function",
     ),
     "a slot that is no function": (
         make(invoke=3),
-        "'invoke' of the dispatch table is 3, which cannot be called",
+        "the attribute 'invoke' of the dispatch table is 3, not a function",
     ),
     "too few arguments": (
         make(register_asset=lambda self, name, buffer: None),
-        "'register_asset' of the dispatch table does not take 3 arguments",
+        "the function 'register_asset' of the dispatch table does not accept the host's 3 arguments",
     ),
     "too many arguments": (
         make(invoke=lambda self, context, options: None),
-        "'invoke' of the dispatch table does not take 1 arguments",
+        "the function 'invoke' of the dispatch table does not accept the host's 1 argument ",
     ),
     "a coroutine": (
         make(invoke=run_later),
-        "'invoke' of the dispatch table is a coroutine or generator function",
+        "the function 'invoke' of the dispatch table uses async or yield",
     ),
     "no capabilities": (make(capabilities=Capability.NONE), "but must include BASIC"),
     "capabilities of text": (
@@ -146,7 +147,7 @@ BROKEN_TABLES = {
             capabilities=ASYNC,
             async_interface=make(SoundAsync, invoke_async=lambda self: None),
         ),
-        "'invoke_async' of the dispatch table does not take 1 arguments",
+        "the function 'invoke_async' of the dispatch table does not accept the host's 1 argument ",
     ),
     "metrics that never stop": (
         make(start_metrics_collection=returns(None)),
@@ -159,9 +160,9 @@ BROKEN_TABLES = {
 def test_a_broken_table_is_refused_before_anything_runs(name: str) -> None:
     table, sentence = BROKEN_TABLES[name]
     with pytest.raises(LiteRtError) as error:
-        check_table(table, "the shop")
+        check_table(table, "LiteRtDispatch_Acme.py")
     assert sentence in str(error.value)
-    assert error.value.where == "the shop"
+    assert error.value.where == "LiteRtDispatch_Acme.py"
     assert error.value.hint
     is_version = sentence.startswith("WRONG") or "has version" in sentence
     assert error.value.status is (Status.WRONG_VERSION if is_version else Status.DYNAMIC_LOADING)
@@ -179,13 +180,16 @@ def test_a_broken_table_is_refused_before_anything_runs(name: str) -> None:
     }.values(),
 )
 def test_a_sound_table_is_taken(table: Any) -> None:
-    assert check_table(table, "the shop") is table
+    assert check_table(table, "LiteRtDispatch_Acme.py") is table
 
 
 @pytest.mark.parametrize(
     ("name", "warning"),
     [
-        ("regsiter_asset", "the host never calls 'regsiter_asset'. Did you mean 'register_asset'?"),
+        (
+            "regsiter_asset",
+            "the host never calls the method 'regsiter_asset'. Did you mean 'register_asset'?",
+        ),
         ("unregister_buffers", ""),
         ("invoke_all", ""),
         ("_regsiter_asset", ""),
@@ -196,7 +200,7 @@ def test_a_misspelt_function_is_noticed(
 ) -> None:
     table = make()
     setattr(table, name, returns(None))
-    check_table(table, "the shop")
+    check_table(table, "LiteRtDispatch_Acme.py")
     assert (warning in caplog.text) if warning else not caplog.text
 
 
@@ -206,14 +210,14 @@ def raises(self: Any) -> Any:
 
 def test_what_a_vendor_has_beside_the_table_is_not_looked_at() -> None:
     table = make(driver=property(raises))
-    assert check_table(table, "the shop") is table
+    assert check_table(table, "LiteRtDispatch_Acme.py") is table
 
 
 @pytest.mark.parametrize("attribute", ["api_version", "vendor_id", "capabilities", "invoke"])
 def test_a_table_that_cannot_be_read_is_refused(attribute: str) -> None:
     fields: dict[str, Any] = {attribute: property(raises)}
     with pytest.raises(LiteRtError, match="RuntimeError: the driver is not loaded") as error:
-        check_table(make(**fields), "the shop")
+        check_table(make(**fields), "LiteRtDispatch_Acme.py")
     assert error.value.status is Status.DYNAMIC_LOADING
 
 
@@ -245,7 +249,7 @@ NONSENSE = {
     "no device": (
         make(device_context_create=returns(None)),
         "the function returned None (vendor 'Acme', in device_context_create)."
-        " Return the object that was created.",
+        " This is a bug in the vendor's code; report it to the vendor. The function must return the object",
     ),
     "no context": (
         make(invocation_context_create=returns(None)),
@@ -270,7 +274,7 @@ NONSENSE = {
     "a type that is none": (requires(supported_types="host"), "supported_types is 'host'"),
     "too many strides": (
         requires(strides=(4, 4)),
-        "the number of required strides is 2, which does not fit the rank of tensor<4xf32>",
+        "the vendor requires 2 strides, but tensor<4xf32> has 1 dimension",
     ),
     "strides of text": (
         requires(strides=("4",)),

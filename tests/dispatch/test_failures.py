@@ -63,13 +63,13 @@ def test_a_function_that_fails_is_named_and_all_is_released(
     if function in LOGGED:
         use(vendor)
         assert f"vendor 'Strict', in {function}" in caplog.text
-        assert "ValueError: out of order" in caplog.text
+        assert "ValueError: the queue is full" in caplog.text
     else:
         with pytest.raises(LiteRtError) as error:
             use(vendor)
         assert f"vendor 'Strict', in {function}" in error.value.where
         assert "strict_vendor.py" in error.value.where  # the line that raised
-        assert "ValueError: out of order" in error.value.what
+        assert "ValueError: the queue is full" in error.value.what
         assert error.value.status is Status.RUNTIME_FAILURE
         assert isinstance(error.value.__cause__, ValueError)
     if function not in LOGGED:  # a device that does not release keeps what it has

@@ -65,7 +65,9 @@ def test_an_unknown_manufacturer_gets_the_list_of_those_there_are(tmp_path: Path
     (tmp_path / "LiteRtDispatch_Acme.py").write_text(TABLE)
     error = refuses("Akme", tmp_path)
     assert error.status is Status.NOT_FOUND
-    assert error.what.startswith("there is no dispatch table for manufacturer 'Akme', only for ")
+    assert error.what.startswith(
+        "there is no dispatch table (the code that runs compiled models) for vendor 'Akme', only for "
+    )
     assert "Acme" in error.what
     assert "LiteRtDispatch_Akme.py" in error.hint
 

@@ -194,11 +194,11 @@ OTHER_SHAPE = RankedTensorType.of(ElementType.FLOAT32, (5,))
         ),
         "too small": (
             TensorBuffer(FLOATS, TensorBuffer.allocate(FLOATS).address, 15),
-            "it has 15 bytes, but 16 bytes are required",
+            "its size is 15 bytes, but 16 bytes are required",
         ),
         "not aligned": (
             TensorBuffer(FLOATS, 0x1001, 16),
-            "its address 0x1001 is not a multiple of 64",
+            "its address 0x1001 is not a multiple of 64 bytes",
         ),
     }.values(),
 )

@@ -82,11 +82,11 @@ def test_an_error_comes_with_the_event_and_the_next_run_is_good(
     model = load(make())
     inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
     inputs[0].write(X)
-    vendor.failing["double"] = LiteRtError(Status.RUNTIME_FAILURE, "no power")
+    vendor.failing["double"] = LiteRtError(Status.RUNTIME_FAILURE, "the device has no power")
     event = model.run_async_by_index(0, inputs, outputs)
-    with pytest.raises(LiteRtError, match="no power"):
+    with pytest.raises(LiteRtError, match="the device has no power"):
         event.wait()
-    with pytest.raises(LiteRtError, match="no power"):
+    with pytest.raises(LiteRtError, match="the device has no power"):
         outputs[0].read(4, np.float32)
     model.run_async_by_index(0, inputs, outputs).wait()
     np.testing.assert_array_equal(outputs[0].array(), X * (2 if make is one_call else 6))
@@ -109,8 +109,8 @@ def test_arrays_come_with_a_future(load: Load, vendor: Any) -> None:
     futures = [model.run_async({"x": factor * X}) for factor in range(3)]
     for factor, future in enumerate(futures):
         np.testing.assert_array_equal(future.result(20)["z"], 6 * factor * X)
-    vendor.failing["double"] = LiteRtError(Status.RUNTIME_FAILURE, "no power")
-    with pytest.raises(LiteRtError, match="no power"):
+    vendor.failing["double"] = LiteRtError(Status.RUNTIME_FAILURE, "the device has no power")
+    with pytest.raises(LiteRtError, match="the device has no power"):
         model.run_async({"x": X}).result(20)
 
 
@@ -179,14 +179,16 @@ class _Wire(Event):
     """Of a driver that raises what it likes."""
 
     def wait(self, timeout_s: float | None = None) -> None:
-        raise OSError("the wire is cut")
+        raise OSError("the connection to the device is lost")
 
 
 def test_what_a_driver_s_event_raises_is_an_error_of_ours() -> None:
     done = [Event(), Event()]
     for event in done:
         event.signal()
-    with pytest.raises(LiteRtError, match="the run failed: OSError: the wire is cut") as error:
+    with pytest.raises(
+        LiteRtError, match="the run failed: OSError: the connection to the device is lost"
+    ) as error:
         JoinedEvent([done[0], _Wire(), done[1]]).wait()
     assert error.value.status is Status.RUNTIME_FAILURE
 
@@ -245,7 +247,7 @@ def test_a_driver_s_event_that_raises_does_not_fail_the_next_run(
     inputs[0].write(X)
     for into in (outputs, model.create_output_buffers(0)):  # the same buffers, and others
         event = model.run_async_by_index(0, inputs, outputs)
-        with pytest.raises(LiteRtError, match="OSError: the wire is cut"):
+        with pytest.raises(LiteRtError, match="OSError: the connection to the device is lost"):
             event.wait()
         model.run_by_index(0, inputs, into)
         np.testing.assert_array_equal(into[0].array(), 2 * X)

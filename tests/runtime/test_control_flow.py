@@ -66,8 +66,8 @@ def test_a_loop_s_body_runs_as_often_as_it_should(
 
 def test_an_error_in_a_loop_s_body_ends_the_run(load: Load, vendor: Any) -> None:
     model = load(loop(adds_one=True))
-    vendor.failing["double"] = LiteRtError(Status.RUNTIME_FAILURE, "no power")
-    with pytest.raises(LiteRtError, match="no power"):
+    vendor.failing["double"] = LiteRtError(Status.RUNTIME_FAILURE, "the device has no power")
+    with pytest.raises(LiteRtError, match="the device has no power"):
         model.run({"n": np.array(2, np.int32), "x": X})
     found = model.run({"n": np.array(1, np.int32), "x": X})
     np.testing.assert_array_equal(found["result"], 2 * X + 1)

@@ -457,7 +457,7 @@ BAD: dict[str, tuple[dict[str, Any], Status, str]] = {
     "missing asset": (
         {"custom_op_infos": [CustomOpInfo("double", "missing.cl")]},
         Status.NOT_FOUND,
-        r"asset of op 'double'.*missing\.cl",
+        r"asset file of op 'double'.*missing\.cl",
     ),
 }
 

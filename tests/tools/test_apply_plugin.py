@@ -205,7 +205,7 @@ def test_an_op_that_nothing_runs_is_the_report_s_last_line(
 ) -> None:
     output = tmp_path / "out.bin"
     assert apply(*FAKE, "--fake_ops=A", source, output) == 0
-    said = "neither the NPU nor stock LiteRT's CPU kernels can run B"
+    said = "neither the NPU nor stock LiteRT's CPU kernels can run op B"
     assert capsys.readouterr().out.splitlines()[-1].startswith(f"Warning: {said}.")
     output.unlink()
     for cmd in ("apply", "partition"):
@@ -253,7 +253,11 @@ def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
         (["--npu_custom_op_inf=A,k", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "Did you mean"),
         (["--other_ops=A", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "no flag '--other_ops=A'"),
         (["--fake_a=1", "--fake_a=2", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "twice"),
-        (["--subgraphs=a", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "which is not an index"),
+        (
+            ["--subgraphs=a", "IN", "OUT"],
+            Status.INVALID_TOOL_CONFIG,
+            "'a' is not the index of a subgraph (--subgraphs)",
+        ),
         (
             ["--subgraphs=5", "IN", "OUT"],
             Status.INVALID_TOOL_CONFIG,
@@ -275,7 +279,7 @@ def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
         ),
         (["--npu_custom_op_info=,k", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "no op"),
         (["--npu_custom_op_info=A,", "IN", "OUT"], Status.INVALID_TOOL_CONFIG, "no path"),
-        (["--npu_custom_op_info=A,missing", "IN", "OUT"], Status.NOT_FOUND, "asset of op 'A'"),
+        (["--npu_custom_op_info=A,missing", "IN", "OUT"], Status.NOT_FOUND, "asset file of op 'A'"),
         (
             ["--npu_custom_op_info=A,IN", "--npu_custom_op_info=A,OUT", "IN", "OUT"],
             Status.INVALID_TOOL_CONFIG,

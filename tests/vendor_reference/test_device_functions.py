@@ -379,12 +379,12 @@ def test_runs_follow_each_other_on_the_device(device: Any) -> None:
 def test_an_event_that_failed_fails_the_run_that_waits_for_it(device: Any) -> None:
     run = Runner(device, doubling(), DOUBLE)
     failed, late = Event(), Event()
-    failed.fail(LiteRtError(Status.CANCELLED, "no input"))
-    with pytest.raises(LiteRtError, match="no input"):
+    failed.fail(LiteRtError(Status.CANCELLED, "the camera was closed"))
+    with pytest.raises(LiteRtError, match="the camera was closed"):
         run.function.start([failed])
     event = run.function.start([late])
-    late.fail(LiteRtError(Status.CANCELLED, "no input"))
-    with pytest.raises(LiteRtError, match="no input"):
+    late.fail(LiteRtError(Status.CANCELLED, "the camera was closed"))
+    with pytest.raises(LiteRtError, match="the camera was closed"):
         event.wait(30)
     assert run([1, 2, 3, 4]).tolist() == [2, 4, 6, 8]
 

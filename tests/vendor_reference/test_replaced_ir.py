@@ -325,7 +325,7 @@ def test_a_vendor_that_takes_no_ir_says_so(edit: Edit) -> None:
     )
     with pytest.raises(LiteRtError, match="does not compile IR files") as error:
         apply_plugin(edit.path.parent / "in.tflite", edit.path, options)
-    assert error.value.status is Status.UNSUPPORTED and "Null" in error.value.where
+    assert error.value.status is Status.UNSUPPORTED and "vendor 'Null'" in error.value.what
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from compiler_plugin.compiling import compile_copies
 from compiler_plugin.graph_copy import CopiedData, copy_ops
 from compiler_plugin.native.exported.host_context import HostContext
 from compiler_plugin.native.exported.offer import DYNAMIC, make_offer
+from compiler_plugin.native.exported.options import CUSTOM_OP_INFO_VARIABLE
 from compiler_plugin.native.exported.stock_model import read_model, read_subgraph, why_unclear
 from compiler_plugin.plan import SubgraphPlan
 from compiler_plugin.plugin import CallInfo, CompiledResult, has_optional
@@ -132,13 +133,15 @@ class ExportedPlugin:
         vendor = self._vendor(soc_model)
         partitions = [stock.subgraph for stock in read_model(self._context, model)]
         result = _compile(vendor, partitions)
-        for index, call in enumerate(result.calls):
+        for call in result.calls:
             if call.shape_outputs:
-                raise LiteRtError(Status.UNSUPPORTED, DYNAMIC, f"partition {index}, '{call.name}'")
+                raise LiteRtError(Status.UNSUPPORTED, DYNAMIC, f"function '{call.name}'")
         for note in result.notes:
             _logger.info("%s: %s", vendor.vendor, note)
         infos = [*self._options.custom_op_infos, *self._found.values()]
-        with open_assets(infos, "Check the file path after the op's name.") as files:
+        with open_assets(
+            infos, f"Check the file's path in ${CUSTOM_OP_INFO_VARIABLE} or in the host's options."
+        ) as files:
             assets = read_assets(vendor, infos, files)
             check_native_assets(result.native_assets, assets, vendor.vendor)
             for name in result.native_assets:

@@ -24,7 +24,7 @@ class HostContext:
         """Wraps a `const LiteRtCompilerContext*`, which must outlive this object; NULL is an error."""
         if not table:
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, "the compiler context that the host passes is NULL"
+                Status.INVALID_ARGUMENT, "the host passed NULL as the compiler context"
             )
         self._table = table
         self._size = int(table.abi_header.struct_size)
@@ -43,7 +43,7 @@ class HostContext:
         if function is None:
             raise LiteRtError(
                 Status.WRONG_VERSION,
-                f"the host's compiler context has no function {slot}",
+                f"the host's LiteRT does not offer the function {slot} to compiler plugins",
                 hint="This plugin needs LiteRT 2.1 or newer.",
             )
         check(function(*arguments), f"the host's {slot} failed")

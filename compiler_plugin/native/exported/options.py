@@ -92,15 +92,15 @@ def write_flags(options: CompilerOptions) -> bytes:
       LiteRtError: INVALID_TOOL_CONFIG, if a value contains a line break.
     """
     given = given_flags(options, Goes.PAYLOAD)
-    lines = [f"{name}={text}" for name, texts in given for text in texts]
-    for line in lines:
-        if len(line.splitlines()) > 1:
+    lines = [(name, text) for name, texts in given for text in texts]
+    for name, text in lines:
+        if len(f"{name}={text}".splitlines()) > 1:
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
-                f"an option must not contain a line break: {line!r}",
+                f"the value of option '{name}' contains a line break: {text!r}",
                 hint="Remove the line break from the option's value.",
             )
-    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+    return "".join(f"{name}={text}\n" for name, text in lines).encode("utf-8", "surrogateescape")
 
 
 class _Given(NamedTuple):
@@ -117,7 +117,7 @@ def _read_flags(where: str, flags: Iterable[str], manufacturer: str) -> dict[str
         name, equals, value = part.lstrip("-").partition("=")
         if name not in FLAGS and not is_option_of(manufacturer, name):
             if near := _find_near(name, manufacturer):
-                what, hint = f"no option '{name}'", f"Did you mean {near}?"
+                what, hint = f"there is no option '{name}'", f"Did you mean '{near}'?"
                 raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, where, hint)
             _logger.info(
                 "%s has the unknown option '%s', which is ignored; options of '%s' begin with "
@@ -129,7 +129,10 @@ def _read_flags(where: str, flags: Iterable[str], manufacturer: str) -> dict[str
         texts.append(value if equals else "true")
         if name in FLAGS and not _OPTIONS[name].flag.is_repeated and len(texts) > 1:
             raise LiteRtError(
-                Status.INVALID_TOOL_CONFIG, f"'{name}' is given twice", where, "Give it once."
+                Status.INVALID_TOOL_CONFIG,
+                f"option '{name}' is given twice",
+                where,
+                "Give the option once.",
             )
     return found
 
@@ -162,8 +165,8 @@ def _value(flag: Flag, given: _Given | None) -> Any:
     elif isinstance(flag.default, int):
         if text.isdecimal():
             return int(text)
-        wanted = "a number"
+        wanted = "a whole number of at least 0"
     else:
         return text
-    what, hint = f"'{flag.name}' is '{text}'", f"Set it to {wanted}."
-    raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, given.where, hint)
+    what = f"the value of option '{flag.name}' is '{text}', but must be {wanted}"
+    raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, given.where)

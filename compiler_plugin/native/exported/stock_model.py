@@ -187,7 +187,8 @@ class _Reader:
         if handle not in self._known:
             if not handle:
                 raise LiteRtError(
-                    Status.INVALID_GRAPH_INVARIANT, "the host returns NULL instead of a tensor"
+                    Status.INVALID_GRAPH_INVARIANT,
+                    "the host returned NULL instead of a tensor of the model",
                 )
             tensor = self._known[handle] = self._read_tensor(handle)
             self._subgraph.tensors.append(tensor)
@@ -232,9 +233,9 @@ class _Reader:
         if number == QuantizationKind.NONE:
             return None
         if number not in _QUANTIZATION:
-            raise LiteRtError(
-                Status.UNSUPPORTED, f"a tensor has the unknown quantization type id {number}"
-            )
+            name = context.text("get_tensor_name", handle)
+            what = f"tensor '{name}' has the unknown quantization type id {number}"
+            raise LiteRtError(Status.UNSUPPORTED, what)
         kind = QuantizationKind(number)
         slot, struct = _QUANTIZATION[kind]
         return quantization_from_c(

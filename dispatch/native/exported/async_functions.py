@@ -126,8 +126,7 @@ class AsyncFunctions:
     def attach_input_event(self, handle: int, index: int, event: int) -> None:
         call = self._functions.handles.get(handle, ExportedCall)
         call.port("input", index)
-        if not event:
-            raise LiteRtError(Status.INVALID_ARGUMENT, "the event that the host passes is NULL")
+        need(event, "the event")
         self._functions.vendor.call(
             "attach_input_event", call.context, index, HostEvent(call.device.host, event)
         )

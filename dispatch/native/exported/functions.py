@@ -107,17 +107,14 @@ class Functions:
 
     def register_asset(self, handle: int, name: Any, buffer: Any) -> None:
         device = self.handles.get(handle, ExportedDevice)
-        asset_name = read_text(name, "asset's name")
+        asset_name = read_text(name, "the asset's name")
         device.takes_assets = True
-        self._register(device, asset_name, to_mem_buffer(need(buffer)))
+        self._register(device, asset_name, to_mem_buffer(need(buffer, "the asset")))
 
     def register_tensor_buffer(self, handle: int, tensor_buffer: int, out: Any) -> None:
         device = self.handles.get(handle, ExportedDevice)
         need(out)
-        if not tensor_buffer:
-            raise LiteRtError(
-                Status.INVALID_ARGUMENT, "the tensor buffer that the host passes is NULL"
-            )
+        need(tensor_buffer, "the tensor buffer")
         buffer = device.host.wrap_buffer(tensor_buffer, self.memory)
         known = self.vendor.create("register_tensor_buffer", device.context, buffer)
         out[0] = self.handles.put(ExportedRegistration(device, buffer, known))
@@ -143,15 +140,15 @@ class Functions:
     ) -> None:
         device = self.handles.get(device_handle, ExportedDevice)
         need(out)
-        name = read_text(function_name, "function's name")
+        name = read_text(function_name, "the function's name")
         if num_inputs < 0 or num_outputs < 0:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"an NPU call cannot have {count_text(num_inputs, 'input')} and "
-                f"{count_text(num_outputs, 'output')}",
-                name,
+                f"the host requests an NPU call with {count_text(num_inputs, 'input')} and "
+                f"{count_text(num_outputs, 'output')}, but these numbers must be at least 0",
+                f"function '{name}'",
             )
-        kind, module = self.open_module(device, executable_type, need(byte_code))
+        kind, module = self.open_module(device, executable_type, need(byte_code, "the byte code"))
         detail = f" of '{name}'"
         context = self.vendor.create(
             "invocation_context_create",
@@ -196,7 +193,7 @@ class Functions:
 
     def invocation_context_set_scheduling_info(self, handle: int, info: Any) -> None:
         call = self.handles.get(handle, ExportedCall)
-        info = need(info)
+        info = need(info, "the scheduling info")
         mask = int(info.fields_mask)
         given = SchedulingInfo(
             int(info.original_uid) if mask & _ORIGINAL_UID else None,
@@ -225,7 +222,7 @@ class Functions:
 
     def invoke_tapped(self, handle: int, receive: Any, user_data: Any) -> None:
         call = self.handles.get(handle, ExportedCall)
-        need(receive)
+        need(receive, "the function for intermediate tensors")
         call.check_ready()
 
         def show(name: str, tensor_type: RankedTensorType, data: memoryview) -> None:
@@ -246,7 +243,7 @@ class Functions:
         if not call.is_measured:
             raise LiteRtError(
                 Status.RUNTIME_FAILURE,
-                "the host stops the collection of metrics, but did not start it",
+                "the host stops the collection of metrics, but did not start the collection",
                 f"function '{call.function_name}'",
             )
         call.is_measured = False
@@ -339,7 +336,8 @@ class Functions:
         if registration.device is not device:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"tensor buffer {handle:#x} is registered with another device context",
+                f"the host registered the tensor buffer with handle {handle:#x} for another device context",
+                hint="Register the buffer for the device context of this NPU call.",
             )
         return registration
 

@@ -10,7 +10,7 @@ from dispatch.api import GraphInterface, NodeType
 from dispatch.native.exported.functions import Functions
 from dispatch.native.exported.host import need, read_text
 from dispatch.native.exported.objects import ExportedCall, ExportedDevice
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 
 
@@ -63,7 +63,12 @@ class GraphFunctions:
         def act(handle: int, *arguments: Any) -> None:
             *ids, key, value = arguments
             graph = self._handles.get(handle, _Graph).graph
-            function(graph, *ids, read_text(key, "key"), read_text(value, "value"))
+            function(
+                graph,
+                *ids,
+                read_text(key, "the key of an annotation"),
+                read_text(value, "the value of an annotation"),
+            )
 
         return act
 
@@ -90,7 +95,9 @@ class GraphFunctions:
     ) -> None:
         device = self._handles.get(device_handle, ExportedDevice)
         need(out)
-        kind, module = self._functions.open_module(device, executable_type, need(byte_code))
+        kind, module = self._functions.open_module(
+            device, executable_type, need(byte_code, "the byte code")
+        )
         number = self._interface.load_executable(device.context, kind, module)
         out[0] = self._handles.put(_Executable(number))
 
@@ -105,7 +112,7 @@ class GraphFunctions:
     ) -> None:
         graph = self._handles.get(handle, _Graph)
         executable = self._handles.get(executable_handle, _Executable)
-        function = read_text(name, "function's name") if name else ""
+        function = read_text(name, "the function's name") if name else ""
         self._interface.assign_node_function(graph.graph, node_id, executable.number, function)
 
     def invocation_context_create_from_graph(
@@ -117,7 +124,9 @@ class GraphFunctions:
         context = self._interface.invocation_context_create_from_graph(device.context, graph.graph)
         if context is None:
             raise LiteRtError(
-                Status.RUNTIME_FAILURE, "the vendor returned no invocation context for the graph"
+                Status.RUNTIME_FAILURE,
+                "invocation_context_create_from_graph returned None, not an invocation context",
+                hint=VENDOR_REPAIRS,
             )
         run = self._functions.vendor.bind("invoke", context, detail=" of a graph")
         call = ExportedCall(context, device, "graph", run, graph=handle)

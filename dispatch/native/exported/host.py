@@ -28,7 +28,7 @@ class Host:
         """Stores a `LiteRtRuntimeContext*`, which must stay valid as long as the process."""
         if not context:
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, "the runtime context that the host passes is NULL"
+                Status.INVALID_ARGUMENT, "the host passed NULL as the runtime context"
             )
         self._context = context
         self._size = int(context.abi_header.struct_size)
@@ -44,7 +44,8 @@ class Host:
         function = getattr(self._context, slot) if offset < self._size else None
         if not function:
             raise LiteRtError(
-                Status.UNSUPPORTED, f"the host's runtime context has no function {slot}"
+                Status.UNSUPPORTED,
+                f"the host's LiteRT does not offer the function {slot} to dispatch libraries",
             )
         given = (
             ffi.cast(kind, value) if isinstance(value, int) and kind.kind == "pointer" else value
@@ -68,7 +69,7 @@ class Host:
         if kind != BufferType.HOST_MEMORY and own is None:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"the tensor buffer has type {kind}, but the vendor supports only host memory "
+                f"the tensor buffer has memory type {kind}, but the vendor supports only host memory "
                 f"(type {int(BufferType.HOST_MEMORY)}) and its own memory",
                 hint="Let the runtime allocate buffers from the buffer requirements.",
             )
@@ -176,15 +177,13 @@ def _signature(slot: str) -> tuple[int, tuple[Any, ...]]:
     return ffi.offsetof(table, slot), dict(table.fields)[slot].type.args
 
 
-def need(pointer: Any) -> Any:
-    """Returns a pointer that must not be NULL; raises an error for NULL."""
+def need(pointer: Any, what: str = "the pointer to memory for the result") -> Any:
+    """Returns a pointer that must not be NULL; the error for NULL calls the pointer `what`."""
     if not pointer:
-        raise LiteRtError(Status.INVALID_ARGUMENT, "an argument that the host passes is NULL")
+        raise LiteRtError(Status.INVALID_ARGUMENT, f"the host passed NULL as {what}")
     return pointer
 
 
 def read_text(pointer: Any, what: str) -> str:
-    """Converts a C string to a str; raises an error for NULL."""
-    if not pointer:
-        raise LiteRtError(Status.INVALID_ARGUMENT, f"the {what} is NULL")
-    return _text(pointer)
+    """Converts a C string to a str; the error for NULL calls the string `what`."""
+    return _text(need(pointer, what))

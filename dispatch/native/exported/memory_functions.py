@@ -10,7 +10,7 @@ from dispatch.tensor_buffer import TensorBuffer
 from litert.abi.definitions import ffi
 from litert.abi.handles import Handles
 from litert.abi.tensor_types import from_c
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.host.vendor_call import VendorCall
@@ -56,6 +56,7 @@ class MemoryFunctions:
                 f"buffer_handlers support {len(self.types)} types of memory, but LiteRT's C "
                 f"interface supports at most {len(definition.supported_buffer_types)}",
                 f"vendor '{self._vendor_id}'",
+                VENDOR_REPAIRS,
             )
         definition.abi_header.struct_size = ffi.sizeof("LiteRtCustomTensorBufferHandlersDef")
         definition.abi_header.major_version = 1
@@ -82,17 +83,18 @@ class MemoryFunctions:
     ) -> None:
         wanted = from_c(tensor_type)
         if not info:
-            raise LiteRtError(Status.INVALID_ARGUMENT, "the pointer for the result is NULL")
+            what = "the host passed NULL as the pointer to memory for the result"
+            raise LiteRtError(Status.INVALID_ARGUMENT, what)
         if buffer_type not in self.types:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the host passes memory type {buffer_type}, but the vendor supports only "
-                f"{', '.join(map(str, self.types))}",
+                f"the host requests memory of type {buffer_type}, but vendor '{self._vendor_id}' supports only "
+                f"the memory types {', '.join(map(str, self.types))}",
             )
         with self._calling("create"):
             value = self._handlers.create(wanted, buffer_type, size)
         if value is None:
-            raise LiteRtError(Status.RUNTIME_FAILURE, "the function returned None", "create")
+            raise self._nonsense("create", "create returned None, not a memory object")
         memory = _Memory(value, ffi.new("HwMemoryInfoPtr"))
         memory.info.memory_handle = ffi.cast("void*", self._handles.put(memory))
         info[0] = memory.info
@@ -108,10 +110,8 @@ class MemoryFunctions:
         with self._calling("lock"):
             found = self._handlers.lock(memory.value, LockMode(mode))
         if not isinstance(found, int) or not found:
-            raise LiteRtError(
-                Status.RUNTIME_FAILURE,
-                f"lock returned {found!r:.80}, which is not a valid address",
-                "lock",
+            raise self._nonsense(
+                "lock", f"lock returned {found!r:.80}, which is not a valid address"
             )
         address[0] = ffi.cast("void*", found)
 
@@ -121,8 +121,12 @@ class MemoryFunctions:
 
     def _find(self, info: Any) -> _Memory:
         if not info:
-            raise LiteRtError(Status.INVALID_ARGUMENT, "the memory that the host passes is NULL")
+            raise LiteRtError(Status.INVALID_ARGUMENT, "the host passed NULL as the memory")
         return self._handles.get(info.memory_handle, _Memory)
 
     def _calling(self, function: str) -> VendorCall:
         return VendorCall(self._vendor_id, f"{function} of buffer_handlers")
+
+    def _nonsense(self, function: str, what: str) -> LiteRtError:
+        where = self._calling(function).where
+        return LiteRtError(Status.RUNTIME_FAILURE, what, where, VENDOR_REPAIRS)

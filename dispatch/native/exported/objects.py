@@ -106,8 +106,9 @@ class ExportedCall:
         if missing:
             raise LiteRtError(
                 Status.MISSING_INPUT_TENSOR,
-                f"no buffer is attached to {' and '.join(missing)}",
+                f"no buffer is attached to {', '.join(missing)}",
                 f"function '{self.function_name}'",
+                "Attach a buffer to each input and output before the run.",
             )
         self.is_ready = True
 

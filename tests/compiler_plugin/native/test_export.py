@@ -73,7 +73,7 @@ def test_who_the_vendor_is_is_told_without_a_plugin() -> None:
     "vendor", [TakingFactory, object(), None], ids=["a class", "an object", "nothing"]
 )
 def test_what_is_no_plugin_is_not_exported(vendor: Any) -> None:
-    with pytest.raises(LiteRtError, match="PLUGIN is") as error:
+    with pytest.raises(LiteRtError, match=r"PLUGIN (is the class|has type)") as error:
         export_plugin(vendor, "vendor.py")
     assert error.value.status is Status.DYNAMIC_LOADING and error.value.where == "vendor.py"
 
@@ -205,14 +205,14 @@ def test_options_come_from_the_environment_and_from_the_host(
 
 
 BAD_OPTIONS = {
-    "check_kernels=perhaps": "'check_kernels' is 'perhaps'",
-    "asset_root=a;asset_root=b": "'asset_root' is given twice",
-    "compiler_options_max_partitions=-1": "Set it to a number",
+    "check_kernels=perhaps": "the value of option 'check_kernels' is 'perhaps', but must be true or false",
+    "asset_root=a;asset_root=b": "option 'asset_root' is given twice",
+    "compiler_options_max_partitions=-1": "is '-1', but must be a whole number of at least 0",
     "npu_custom_op_info=MyOp": "has no comma",
     "npu_custom_op_info=A,b;npu_custom_op_info=A,c": "custom op 'A' was given two assets",
     "shape_bounds=x": "which is not a bound",
-    "chek_kernels=false": "no option 'chek_kernels' ($LITERT_NPU_OPTIONS). Did you mean check_kernels?",
-    "takin_speed=1": "no option 'takin_speed' ($LITERT_NPU_OPTIONS). Did you mean taking_speed?",
+    "chek_kernels=false": "there is no option 'chek_kernels' ($LITERT_NPU_OPTIONS). Did you mean 'check_kernels'?",
+    "takin_speed=1": "there is no option 'takin_speed' ($LITERT_NPU_OPTIONS). Did you mean 'taking_speed'?",
 }
 
 
@@ -241,7 +241,7 @@ def test_an_asset_that_is_not_there_is_named(
     monkeypatch.setenv("LITERT_NPU_CUSTOM_OP_INFO", "MyOp,/nowhere/my.cl")
     with Exported(TakingFactory()) as exported:
         assert exported.compile(chain)[0] == Status.NOT_FOUND
-    assert "asset of op 'MyOp'" in caplog.text and "/nowhere/my.cl" in caplog.text
+    assert "asset file of op 'MyOp'" in caplog.text and "/nowhere/my.cl" in caplog.text
 
 
 def test_what_is_given_for_a_model_that_is_not_so_is_told(

@@ -57,7 +57,11 @@ def apply(scribe: Path, tmp_path: Path) -> Apply:
         ("MANUFACTURER", Status.DYNAMIC_LOADING, "SocManufacturer returns NULL"),
         ("OLD", Status.WRONG_VERSION, "0.1.5"),
         ("PUSH_GARBAGE", Status.INVALID_ARGUMENT, "LiteRtCompilerPluginPartition failed"),
-        ("PUSH_TWICE", Status.INVALID_ARGUMENT, "pushes op 0 (NEG) of subgraph 0 twice"),
+        (
+            "PUSH_TWICE",
+            Status.INVALID_ARGUMENT,
+            "the plugin passed op 0 (NEG) of subgraph 0 to op_list.push twice",
+        ),
         ("ODD_STATUS", Status.UNKNOWN, "4711"),
         (
             "NO_RESULT",

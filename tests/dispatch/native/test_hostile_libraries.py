@@ -24,7 +24,7 @@ NEEDED = (
 @pytest.mark.parametrize("slot", NEEDED)
 def test_a_slot_that_stock_needs_is_missed_at_load(make_probe: MakeProbe, slot: str) -> None:
     with pytest.raises(
-        LiteRtError, match=f"the `interface` of the dispatch library lacks {slot}"
+        LiteRtError, match=f"`interface` of the dispatch library lacks the function {slot}"
     ) as error:
         make_probe(f"null-{slot}")
     assert error.value.status is Status.DYNAMIC_LOADING
@@ -34,10 +34,10 @@ def test_a_slot_that_stock_needs_is_missed_at_load(make_probe: MakeProbe, slot: 
 AT_LOAD = {
     "refuse-api": (Status.TIMEOUT_EXPIRED, "LiteRtDispatchGetApi failed"),
     "version": (Status.WRONG_VERSION, "the dispatch library has version 0.1.5"),
-    "null-interface": (Status.DYNAMIC_LOADING, "has left the field `interface` NULL"),
+    "null-interface": (Status.DYNAMIC_LOADING, "did not set the field `interface`"),
     "null-lock_func": (
         Status.DYNAMIC_LOADING,
-        "the buffer handlers of the dispatch library lack lock_func",
+        "the buffer handlers of the dispatch library lack the function lock_func",
     ),
     "handlers-host": (Status.DYNAMIC_LOADING, r"the memory types \[150, 1\]"),
     "handlers-number": (Status.DYNAMIC_LOADING, "have 1000 memory types"),
@@ -116,9 +116,13 @@ def test_a_start_that_fails_names_the_function(make_probe: MakeProbe, fault: str
         (
             3,
             "null-invoke_async",
-            "the `async_interface` of the dispatch library lacks invoke_async",
+            "`async_interface` of the dispatch library lacks the function invoke_async",
         ),
-        (5, "null-add_edge", "the `graph_interface` of the dispatch library lacks add_edge"),
+        (
+            5,
+            "null-add_edge",
+            "`graph_interface` of the dispatch library lacks the function add_edge",
+        ),
     ],
 )
 def test_capabilities_that_are_not_there_are_refused(
@@ -159,7 +163,7 @@ AT_CALL = {
     "nonsense-number": (Status.INVALID_ARGUMENT, "function failed"),
     "nonsense-strides": (
         Status.RUNTIME_FAILURE,
-        "strides is 7, which does not fit the rank of tensor<2x2xf32>",
+        "the vendor requires 7 strides, but tensor<2x2xf32> has 2 dimensions",
     ),
 }
 

@@ -186,7 +186,7 @@ def test_a_users_op_says_that_it_takes_images(tmp_path: Path) -> None:
 
 def test_a_layout_that_nobody_knows_is_the_vendors_to_repair(tmp_path: Path) -> None:
     source = save(two_partitions(), tmp_path)
-    with pytest.raises(LiteRtError, match="data_layout is 'NHCW', not NHWC or NCHW"):
+    with pytest.raises(LiteRtError, match="data_layout is 'NHCW', but must be NHWC or NCHW"):
         compile_for_planes(source, tmp_path / "compiled.tflite", planes_layout="NHCW")
 
 
