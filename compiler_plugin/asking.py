@@ -89,7 +89,7 @@ def ask(
     unused = [op for op in opened.parts if taken.selected.keys().isdisjoint(opened.leaves(op))]
     taken.reasons.update(closed)
     taken.reasons.update(
-        (op, f"{closed[op]}, and the plugin takes no op of the composite's decomposition")
+        (op, f"{closed[op]}, and the plugin also refuses all ops of the composite's decomposition")
         for op in unused
     )
     opened.put_back(unused)

@@ -140,7 +140,7 @@ def check_native_assets(
     if unknown:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"native_assets in the result of compile names '{unknown[0]:.100}', but the model has no asset with "
+            f"native_assets of the CompiledResult contains '{unknown[0]:.100}', but the model has no asset with "
             "this name",
             f"vendor '{vendor}', in compile",
             VENDOR_REPAIRS,

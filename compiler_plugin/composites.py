@@ -55,10 +55,10 @@ class OpenComposites:
         if index in outer or self._model.subgraphs[index] is self._subgraph:
             return "the decomposition contains the composite itself"
         if len(outer) >= MAX_DEPTH:
-            return f"the composite is nested in {MAX_DEPTH} other composites"
+            return f"the composite is nested in {MAX_DEPTH} other composites, the largest allowed number"
         num_ops = self._num_ops + len(self._model.subgraphs[index].ops)
         if num_ops > MAX_OPS:
-            return f"the decompositions would have more than {MAX_OPS:,} ops"
+            return f"the decompositions would have more than {MAX_OPS:,} ops, the largest allowed number"
         self._num_ops = num_ops
         self._admitted[op] = composite
         return ""

@@ -25,17 +25,18 @@ def why_cpu_only(op: Op) -> str:
     A partition contains ops and tensors of one subgraph, and an NPU call keeps no state between runs.
     """
     if op.name in CONTROL_FLOW:
-        return "the op runs other subgraphs, and a partition cannot contain subgraphs"
+        return "the op runs other subgraphs, and an NPU call cannot contain subgraphs"
     for tensor in (*op.inputs, *op.outputs):
         if tensor is None:
             continue
         if tensor.is_variable:
             return (
-                f"the op uses the variable tensor '{tensor.name}', which keeps its value between "
-                "runs"
+                f"the op uses the variable tensor '{tensor.name}', and NPU calls do not support "
+                "tensors that keep their values between runs"
             )
         if tensor.element_type in _HANDLES:
-            return f"the op uses the {tensor.element_type.name.lower()} tensor '{tensor.name}'"
+            kind = tensor.element_type.name.lower()
+            return f"the op uses the {kind} tensor '{tensor.name}', and NPU calls do not support {kind} tensors"
         if tensor.element_type is ElementType.STRING:
             return (
                 f"the op uses the string tensor '{tensor.name}', and NPU calls do not support "

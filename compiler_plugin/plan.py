@@ -147,7 +147,7 @@ def plan_model(
                 "composite is not decomposed"
             )
         elif chosen and index not in chosen:
-            reason = f"subgraph {index} is not selected for compilation"
+            reason = f"--subgraphs does not select subgraph {index} for compilation"
         if reason:
             plan.reasons = dict.fromkeys(range(len(subgraph.ops)), reason)
         elif subgraph.ops:
@@ -170,7 +170,7 @@ def leave_smallest(plans: Sequence[SubgraphPlan], max_partitions: int) -> None:
     kept = {every[i] for i in keep_largest([p.positions for p in every], max_partitions)}
     reason = (
         "the op's partition is one of the smallest: there are "
-        f"{len(every)} partitions, and the limit is {max_partitions}"
+        f"{len(every)} partitions, and --compiler_options_max_partitions is {max_partitions}"
     )
     for plan in plans:
         for partition in plan.partitions:

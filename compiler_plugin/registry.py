@@ -210,20 +210,18 @@ def check_factory(factory: object, origin: str) -> RegisteredPlugin:
       LiteRtError: DYNAMIC_LOADING, WRONG_VERSION or UNSUPPORTED, if the host cannot use the factory.
     """
     if not isinstance(factory, CompilerPluginFactory):
-        is_class = isinstance(factory, type)
-        hint = (
-            f"Write {_CONSTANT} = MyFactory(), with a class that is derived from "
-            "compiler_plugin.plugin.CompilerPluginFactory."
-        )
-        if is_class and CompilerPluginFactory in factory.__mro__[1:]:
-            hint = f"Write {_CONSTANT} = {factory.__name__}()."
+        what = f"has type {type(factory).__name__}, which is not derived from CompilerPluginFactory"
+        name = "MyFactory"
+        advice = ", with a class that is derived from compiler_plugin.plugin.CompilerPluginFactory"
+        if isinstance(factory, type):
+            what = f"is the class {factory.__name__}, not an instance of the class"
+            if CompilerPluginFactory in factory.__mro__[1:]:
+                name, advice = factory.__name__, ""
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            f"{_CONSTANT} is the class {factory.__name__}, not an instance of a class"
-            if is_class
-            else f"{_CONSTANT} has type {type(factory).__name__}, which is not derived from CompilerPluginFactory",
+            f"{_CONSTANT} {what}",
             origin,
-            hint,
+            f"Write {_CONSTANT} = {name}(){advice}.",
         )
 
     def read(attribute: str, is_right: Callable[[Any], bool], allowed: str) -> Any:

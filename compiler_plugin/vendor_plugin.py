@@ -42,7 +42,7 @@ from litert.model.expected_time import find_time_mistake
 from litert.model.graph import Model, Op, Subgraph
 from litert.model.memory_plan import find_plan_mistake
 
-NO_REASON = "the plugin does not take the op"
+NO_REASON = "the plugin refuses the op without giving a reason"
 
 _Item = TypeVar("_Item")
 _CALLS = ("partition", "compile", "companions", "close")

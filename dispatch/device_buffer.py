@@ -118,7 +118,9 @@ class DeviceBuffer(TensorBuffer):
                 "the memory's address changes each time the vendor locks the memory"
             )
             raise LiteRtError(
-                Status.UNSUPPORTED, what, hint="Copy the data with the buffer's read and write."
+                Status.UNSUPPORTED,
+                what,
+                hint="Copy the data with the buffer's methods read and write.",
             )
         self._is_in_view = True
         return super().array()

@@ -156,7 +156,7 @@ def test_refusals_of_all_models_are_counted_by_name_types_and_reason(tmp_path: P
     product, sums, custom = 2 * 64, 8, coverage.refusals[1]
     found = coverage.refusals[0]
     assert (found.name, found.types, found.count, found.num_models) == ("ADD", "float32", 6, 2)
-    assert found.reason == "the plugin does not take the op"
+    assert found.reason == "the plugin refuses the op without giving a reason"
     assert found.arithmetic_share == 6 * sums / (6 * sums + 2 * product)
     # Each model's call has sums before and behind it, which join it; those before are one chain.
     assert found.calls_change == 0

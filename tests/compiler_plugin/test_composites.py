@@ -143,8 +143,8 @@ def test_what_stays_on_the_cpu_stays_a_composite(partitioned: Partitioned) -> No
     assert names(after) == ["DISPATCH_OP", "STABLEHLO_COMPOSITE", "DISPATCH_OP"]
     assert names(after, 1) == ["ATAN2"]
     assert fates(report) == [
-        "acme.angle: not decomposed, on the CPU: the plugin does not take the op, "
-        "and the plugin takes no op of the composite's decomposition"
+        "acme.angle: not decomposed, on the CPU: the plugin refuses the op without giving a reason, "
+        "and the plugin also refuses all ops of the composite's decomposition"
     ]
     assert [(op.name, op.subgraph) for op in report.cpu_ops] == [
         ("STABLEHLO_COMPOSITE", 0),
@@ -396,7 +396,8 @@ def test_composites_in_each_other_are_taken_apart_to_a_depth(
     report, model = partitioned(b.build(), fake_ops="NEG")
     assert names(model) == ["DISPATCH_OP", "STABLEHLO_COMPOSITE"]
     assert fates(report)[2].endswith(
-        "and the composite cannot be decomposed: the composite is nested in 2 other composites"
+        "and the composite cannot be decomposed: the composite is nested in 2 other composites, "
+        "the largest allowed number"
     )
 
 

@@ -161,7 +161,8 @@ def test_the_largest_partitions_stay_where_there_is_a_limit(
     )
     assert [op.name for op in report.npu_ops] == ["B", "B"]
     assert reasons(report)["A"] == (
-        "the op's partition is one of the smallest: there are 3 partitions, and the limit is 1"
+        "the op's partition is one of the smallest: there are 3 partitions, "
+        "and --compiler_options_max_partitions is 1"
     )
 
 
@@ -172,7 +173,8 @@ def test_the_limit_holds_for_what_a_refused_partition_becomes(
     report = apply_plugin(chain("A", "B", "C", "D", "E"), tmp_path / "out.bin", options)
     assert [op.name for op in report.npu_ops] == ["A", "B", "D", "E"]
     assert reasons(report) == {
-        "C": "the op's partition is one of the smallest: there are 3 partitions, and the limit is 2"
+        "C": "the op's partition is one of the smallest: there are 3 partitions, "
+        "and --compiler_options_max_partitions is 2"
     }
     with read_model(tmp_path / "out.bin") as model:
         assert len(model.byte_code) == len(calls(model)) == 2
@@ -209,7 +211,7 @@ def test_chosen_subgraphs_alone_are_compiled(fake_options: Options, tmp_path: Pa
     source = two_subgraphs(tmp_path / "in.tflite")
     report = apply_plugin(source, output, fake_options(subgraphs=[1]))
     assert [(op.subgraph, op.reason) for op in report.cpu_ops] == [
-        (0, "subgraph 0 is not selected for compilation")
+        (0, "--subgraphs does not select subgraph 0 for compilation")
     ]
     with pytest.raises(LiteRtError, match="subgraph index 2 is out of range: the 2 subgraphs"):
         apply_plugin(source, tmp_path / "other.bin", fake_options(subgraphs=[2]))
@@ -622,7 +624,7 @@ def test_machine_code_of_no_asset_names_the_vendor(
     options = fake_options(fake_mode="compile_native", fake_native="Nobody")
     with pytest.raises(LiteRtError) as error:
         apply_plugin(chain("A"), tmp_path / "out.bin", options)
-    assert "native_assets in the result of compile names 'Nobody'" in str(
+    assert "native_assets of the CompiledResult contains 'Nobody'" in str(
         error.value
     ) and "'Fake'" in str(error.value)
 
@@ -689,7 +691,7 @@ def test_state_stays_on_the_cpu_whatever_a_vendor_takes(
     write_model(b.build(), tmp_path / "in.tflite")
     report = apply_plugin(tmp_path / "in.tflite", tmp_path / "out.bin", fake_options())
     assert reasons(report) == {
-        "CALL": "the op runs other subgraphs, and a partition cannot contain subgraphs"
+        "CALL": "the op runs other subgraphs, and an NPU call cannot contain subgraphs"
     }
     assert [op.name for op in report.npu_ops] == ["A"]
 

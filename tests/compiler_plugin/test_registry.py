@@ -195,7 +195,7 @@ def test_what_a_plugin_says_of_itself_is_checked(
         ("PLUGIN = 3", "PLUGIN has type int, which is not derived from CompilerPluginFactory"),
         (
             "from compiler_plugin.plugin import CompilerPluginFactory as PLUGIN",
-            "PLUGIN is the class CompilerPluginFactory, not an instance of a class",
+            "PLUGIN is the class CompilerPluginFactory, not an instance of the class",
         ),
         ("", "the module does not define PLUGIN"),
     ],

@@ -382,7 +382,8 @@ def test_that_no_vendor_takes_an_op_is_kept_too(
         assert doubled(load(raw("ADD"), soc_manufacturer="Test")) == 1
         assert (
             "No vendor compiled the model when it was loaded. "
-            "Vendor 'Test' compiled no op: ADD (the plugin does not take the op)." in caplog.text
+            "Vendor 'Test' compiled no op: ADD (the plugin refuses the op without giving a reason)."
+            in caplog.text
         )
     assert compilations == ["Test"]
 
@@ -419,7 +420,7 @@ def test_the_warnings_of_who_takes_nothing_are_said_once_and_only_where_nobody_t
     assert caplog.text.count("an asset is given for op 'other', but the model has no such op") == 1
     with pytest.raises(
         LiteRtError,
-        match=r"Vendor 'Coy' compiled no op: double, ADD, SUB, 1 more \(the plugin does not",
+        match=r"Vendor 'Coy' compiled no op: double, ADD, SUB, 1 more \(the plugin refuses",
     ):
         load(raw("ADD", "SUB", "MUL", "double"), soc_manufacturer="Coy", **options)
 
