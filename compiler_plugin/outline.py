@@ -20,7 +20,7 @@ from compiler_plugin.leftovers import (
     tensors_of,
 )
 from litert.core.element_type import ElementType
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.model.dispatch_op import DISPATCH_OP
 from litert.model.graph import CUSTOM, Buffer, Model, Op, OperatorCode, Subgraph, Tensor
@@ -231,5 +231,6 @@ def check_function_names(
                 f"two NPU calls have the function name '{name}', but different outputs with a "
                 "dynamic shape",
                 where,
-                "Let compile return a unique name for each NPU call, such as the name of its partition.",
+                f"{VENDOR_REPAIRS} The function must return a unique name for each NPU call, such as the "
+                "name of its partition.",
             )

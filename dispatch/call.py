@@ -352,7 +352,9 @@ class Call:
     def _settle(self) -> None:
         """Checks that the NPU call is open, and waits for the current run."""
         if not self._is_open:
-            raise self._wrong_order("the NPU call is closed", "Open the NPU call again.")
+            raise self._wrong_order(
+                "the NPU call is closed", "Open a new NPU call with Session.open_call."
+            )
         self._wait_for_run()
 
     def _wrong_order(self, what: str, hint: str) -> LiteRtError:
