@@ -100,7 +100,9 @@ def test_a_host_without_a_context_is_refused() -> None:
     with pytest.raises(LiteRtError) as error:
         HostContext(ffi.NULL)
     assert error.value.status is Status.INVALID_ARGUMENT
-    with pytest.raises(LiteRtError, match="no function get_split_v_num_splits_option") as error:
+    with pytest.raises(
+        LiteRtError, match="does not offer the function get_split_v_num_splits_option"
+    ) as error:
         HostContext(StockHost(1104).context).call(
             "get_split_v_num_splits_option", ffi.NULL, ffi.NULL
         )
