@@ -59,7 +59,7 @@ def export_plugin(factory: CompilerPluginFactory, origin: str = "") -> Mapping[s
                 function_type, library.get_compiler_plugin_soc_manufacturer
             )
         else:
-            called = f"vendor '{factory.soc_manufacturer}', in {name}"  # for the log
+            called = f"{factory.soc_manufacturer}, {name}"  # for the log
             callback = make_callback(
                 ffi.typeof(function_type), getattr(library, _method(name)), called, _logger
             )
@@ -102,9 +102,7 @@ class _Plugin:
             return Status.OK if matched else Status.PATTERN_NO_MATCH
 
         pattern_type = ffi.typeof("LiteRtPatternFn")
-        callback = make_callback(
-            pattern_type, match, f"vendor '{vendor}', in the transformation", _logger
-        )
+        callback = make_callback(pattern_type, match, f"{vendor}, pattern", _logger)
         name = _c_text(constant_inputs.NAME)
         transformations = ffi.new("LiteRtTransformation[]", 1)
         transformations[0].pattern = ffi.cast(pattern_type, callback)

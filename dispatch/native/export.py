@@ -101,7 +101,7 @@ class ExportedTable:
         return table
 
     def _export(self, name: str, c_type: Any, function: Callable[..., Any]) -> Any:
-        callback = make_callback(c_type, function, f"vendor '{self._vendor}', in {name}", _LOG)
+        callback = make_callback(c_type, function, f"{self._vendor}, {name}", _LOG)
         self._kept.append(callback)
         return ffi.cast(c_type, callback)
 
