@@ -136,8 +136,8 @@ def _paths(values: FlagValues, paths: Sequence[str]) -> tuple[str, str]:
     if len(paths) > 2:
         check_op_infos(values)
         raise usage_error(
-            f"the command takes only an input and an output, but the command line has {len(paths)} "
-            f"arguments: {paths}"
+            f"the command needs only an input and an output, but the command line has {len(paths)} "
+            f"arguments: {', '.join(paths)}"
         )
     first, second = [*paths, "", ""][:2]
     model = same("model", values.model, "the first argument", first)
@@ -146,7 +146,8 @@ def _paths(values: FlagValues, paths: Sequence[str]) -> tuple[str, str]:
         if model:
             flag = "cmd=info" if values.cmd == "info" else "list_transformations"
             raise usage_error(
-                f"--{flag} needs no model, but the command line has the model {model}"
+                f"--{flag} needs no model, but the command line has the model {model}",
+                "Leave out the model.",
             )
         return "", output
     if not model:
@@ -167,8 +168,8 @@ def _read_options(
     is_dump_asked = bool(values.dump_ir_after or values.dump_kernels)
     if values.dump_folder and not is_dump_asked and not values.dump_model_after:
         raise usage_error(
-            "--dump_folder has no effect without a flag that dumps something",
-            "Add --dump_ir_after=all.",
+            "--dump_folder has no effect, because no flag says what to dump",
+            "Add --dump_ir_after=all, for example, or leave out --dump_folder.",
         )
     given = {
         "soc_model": same("models", values.models, "--soc_model", values.soc_model),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from litert.core.counts import count_text, names_text
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.status import Status
@@ -71,7 +72,11 @@ class InputArray:
 
 
 def read_inputs(
-    texts: Sequence[str], specs: Sequence[TensorSpec], value_range: Range
+    texts: Sequence[str],
+    specs: Sequence[TensorSpec],
+    value_range: Range,
+    kind: str = "input",
+    flag: str = INPUT.name,
 ) -> dict[str, InputArray]:
     """Reads the values of inputs from files; inputs without a file are missing in the result.
 
@@ -81,10 +86,12 @@ def read_inputs(
         the input's name, `in<index>` or `arr_<index>`.
       specs: Specifications of all inputs.
       value_range: If a picture is read for a float input, the numbers that stand for black and for white.
+      kind: `input`, or `output` for files with expected outputs; for messages.
+      flag: Name of the flag with the arguments, for messages.
     """
     found: dict[str, InputArray] = {}
     for text in texts:
-        spec, path = split_target(text, specs)
+        spec, path = split_target(text, specs, kind, flag)
         if spec is None and path.endswith(".npz"):
             new = find_arrays(path, specs, "in")
             if not new:
@@ -92,11 +99,11 @@ def read_inputs(
         else:
             spec = spec or next((s for s in specs if s.name not in found), None)
             if spec is None:
-                raise _given_twice(path, found)
+                raise _none_left(path, found, kind)
             new = {spec.name: _read_one(path, spec, value_range)}
         for name, value in new.items():
             if name in found:
-                raise _given_twice(path, {name: found[name]})
+                raise _given_twice(path, name, found[name].origin, kind)
             found[name] = InputArray(value, path)
     return found
 
@@ -152,10 +159,9 @@ def _random(spec: TensorSpec, seed: int, limits: Range | None, value_range: Rang
 def _check_limits(spec: TensorSpec, limits: Range, allowed: Range) -> None:
     (low, high), (least, most) = limits, allowed
     if low < least or high > most:
-        what = f"input '{spec.name}' cannot have random numbers from {low} to {high}: its type is {spec}"
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT, what, hint=f"Give a range within {least} to {most}."
-        )
+        what = f"input '{spec.name}' of type {spec} cannot hold all numbers from {low} to {high}"
+        hint = f"With --input_range, give this input numbers from {least} to {most}."
+        raise LiteRtError(Status.INVALID_ARGUMENT, what, hint=hint)
 
 
 def find_arrays(path: str, specs: Sequence[TensorSpec], prefix: str) -> dict[str, Array]:
@@ -188,11 +194,11 @@ def _no_array_for(path: str, inputs: Sequence[str]) -> LiteRtError:
     read_arrays(path, choose)
     return bad_input(
         path,
-        "no array in the file has the name of an input. Names of the inputs: "
-        f"{', '.join(inputs) or 'none'}. Names of the arrays: {', '.join(arrays) or 'none'}",
-        f"Write the file with numpy.savez({os.path.basename(path)!r}, **{{{inputs[0]!r}: array}})."
+        f"no array in the file has the name of an input. {names_text('array', arrays)}",
+        f"{names_text('input', inputs)}. Write the file with "
+        f"numpy.savez({os.path.basename(path)!r}, **{{{inputs[0]!r}: array}})."
         if inputs
-        else "Omit the file.",
+        else "There are no inputs: omit the file.",
     )
 
 
@@ -216,18 +222,25 @@ def read_named_arrays(path: str, example: str, choose: Choose = list) -> dict[st
     return arrays
 
 
-def split_target(text: str, specs: Sequence[TensorSpec]) -> tuple[TensorSpec | None, str]:
+def split_target(
+    text: str, specs: Sequence[TensorSpec], kind: str, flag: str
+) -> tuple[TensorSpec | None, str]:
     """Splits an argument `[tensor=]file` into the tensor, if it is given, and the file name.
 
-    If no tensor has
-    the name or index before a `=`, the `=` is part of the file name.
+    If no tensor has the name or index before a `=`, the `=` is part of the file name.
+
+    Args:
+      text: The argument.
+      specs: The tensors that the argument can name.
+      kind: `input` or `output`, for the message of an error.
+      flag: Name of the flag with the argument, for the message of an error.
     """
     for place in (i for i, character in enumerate(text) if character == "="):
         spec = find_spec(text[:place], specs)
         if spec is not None:
             return spec, text[place + 1 :]
     if "=" in text and not os.path.exists(text):
-        raise no_such_tensor(text.partition("=")[0], specs, text)
+        raise no_such_tensor(text.partition("=")[0], specs, kind, f"--{flag}={text}")
     return None, text
 
 
@@ -236,16 +249,11 @@ def find_spec(target: str, specs: Sequence[TensorSpec]) -> TensorSpec | None:
     return next((spec for spec in specs if target in (spec.name, str(spec.index))), None)
 
 
-def no_such_tensor(target: str, specs: Sequence[TensorSpec], text: str) -> LiteRtError:
-    """Returns the error for an argument (`text`) with an unknown tensor; the error lists all tensors."""
-    names = ", ".join(f"{spec.index} ({spec.name})" for spec in specs)
-    hint = (
-        f"Give the index or name of a tensor: {names}."
-        if names
-        else "The model has no such tensors."
-    )
-    what = f"'{target}' is not the name or index of a tensor of this model"
-    return LiteRtError(Status.INVALID_ARGUMENT, what, text, hint)
+def no_such_tensor(target: str, specs: Sequence[TensorSpec], kind: str, where: str) -> LiteRtError:
+    """Returns the error for an unknown input or output (`kind`); the error lists all inputs or outputs."""
+    names = names_text(kind, [f"'{spec.name}' (index {spec.index})" for spec in specs])
+    what = f"there is no {kind} with the name or index '{target}'"
+    return LiteRtError(Status.INVALID_ARGUMENT, what, where, f"{names}.")
 
 
 def _read_one(path: str, spec: TensorSpec, value_range: Range) -> Array:
@@ -255,7 +263,10 @@ def _read_one(path: str, spec: TensorSpec, value_range: Range) -> Array:
     def choose(names: Sequence[str]) -> Sequence[str]:
         if len(names) != 1 and spec.name not in names:
             raise bad_input(
-                path, f"the file contains {len(names)} arrays, but no array named '{spec.name}'"
+                path,
+                f"the file contains {count_text(len(names), 'array')}, but no array with the name of input "
+                f"'{spec.name}'",
+                f"Name the array for this input '{spec.name}'.",
             )
         return [spec.name] if spec.name in names else names
 
@@ -271,17 +282,21 @@ def _dtype(spec: TensorSpec) -> np.dtype[Any]:
         return np.dtype(spec.dtype)
     except TypeError:
         raise LiteRtError(
-            Status.UNSUPPORTED, f"tensor '{spec.name}' is of type {spec.dtype}, which NumPy has not"
+            Status.UNSUPPORTED,
+            f"the elements of tensor '{spec.name}' have the type {spec.dtype}, which NumPy does not support",
         ) from None
 
 
-def _given_twice(path: str, found: Mapping[str, InputArray]) -> LiteRtError:
-    given = ", ".join(
-        f"input '{name}' already has a value from {'this file' if array.origin == path else array.origin}"
-        for name, array in found.items()
-    )
-    what = given or "the model has no inputs"
-    return LiteRtError(Status.INVALID_ARGUMENT, what, path, "Give only one file for each input.")
+def _given_twice(path: str, name: str, origin: str, kind: str) -> LiteRtError:
+    source = "this file" if origin == path else origin
+    what = f"{kind} '{name}' already has a value from {source}"
+    return LiteRtError(Status.INVALID_ARGUMENT, what, path, f"Give only one file for each {kind}.")
+
+
+def _none_left(path: str, found: Mapping[str, InputArray], kind: str) -> LiteRtError:
+    given = ", ".join(f"{array.origin} for '{name}'" for name, array in found.items())
+    what = f"there is a file for each {kind} already: {given}" if given else f"there are no {kind}s"
+    return LiteRtError(Status.INVALID_ARGUMENT, what, path, "Omit this file.")
 
 
 _SUFFIXES = (".npy", ".npz", ".png")
@@ -301,13 +316,14 @@ def plan_outputs(texts: Sequence[str], specs: Sequence[TensorSpec]) -> list[tupl
 
     plan: list[tuple[str, list[str]]] = []
     for text in texts:
-        spec, path = split_target(text, specs)
+        spec, path = split_target(text, specs, "output", "output")
         if not path.lower().endswith(_SUFFIXES):
-            what = "the output file must be a .npy, .npz or .png file"
-            raise LiteRtError(Status.INVALID_ARGUMENT, what, path)
+            what = "the name of an output file must end in .npy, .npz or .png"
+            hint = "Give another file name with --output."
+            raise LiteRtError(Status.INVALID_ARGUMENT, what, path, hint)
         check_place(path)
         if any(os.path.realpath(path) == os.path.realpath(other) for other, _ in plan):
-            what, hint = "two flags --output name this file", "Give each output its own file."
+            what, hint = "two --output flags name the same file", "Give each output its own file."
             raise LiteRtError(Status.INVALID_ARGUMENT, what, path, hint)
         if spec is not None:
             names = [spec.name]
@@ -317,10 +333,10 @@ def plan_outputs(texts: Sequence[str], specs: Sequence[TensorSpec]) -> list[tupl
             taken = {name for _, names in plan for name in names}
             names = [s.name for s in specs if s.name not in taken][:1]
             if not names:
-                what = f"all {len(specs)} outputs already have a file"
+                what = "there is a file for each output already"
                 if not specs:
                     what = "the model has no outputs"
-                raise LiteRtError(Status.INVALID_ARGUMENT, what, path)
+                raise LiteRtError(Status.INVALID_ARGUMENT, what, path, "Omit this file.")
         plan.append((path, names))
     return plan
 

@@ -290,8 +290,8 @@ def _open_stock(
         with read_model(path) as model:
             if any(map(is_dispatch_op, model.ops())):
                 return None, (
-                    "stock LiteRT cannot run NPU calls. If stock LiteRT has all ops of the "
-                    "original model, give this model with --stock_model"
+                    "stock LiteRT cannot run NPU calls. If stock LiteRT has all ops of the model from which "
+                    "the file was compiled, give this model with --stock_model"
                 )
     try:
         stock_path = options.stock_model or path
@@ -300,7 +300,7 @@ def _open_stock(
         ), ""
     except LiteRtError as error:
         if options.stock_model:
-            hint = "Omit --stock_model to measure FILE without a comparison."
+            hint = f"Omit --stock_model to measure {path} without a comparison."
             raise LiteRtError(error.status, error.what, error.where, error.hint or hint) from error
         return None, str(error)
 

@@ -20,7 +20,7 @@ from litert.model.byte_code_container import carried_assets, unpack
 from litert.model.dispatch_op import is_dispatch_op
 from litert.model.file_digest import find_digest
 from litert.model.graph import Model
-from litert.model.manifest import find_mismatches, read_manifest
+from litert.model.manifest import MANIFEST_KEY, find_mismatches, read_manifest
 from litert.model.reader import read_model
 from litert.model.stamp import STAMP_KEY, UNSAID_SOC_MODEL, Stamp, read_stamp
 from litert.model.stock_checks import check_for_stock
@@ -114,17 +114,17 @@ def _check_model(checks: _Checks, model: Model, dispatch_library_path: str) -> N
     for warning in model.warnings:
         checks.add("file", Verdict.UNKNOWN, warning)
     num_calls = sum(is_dispatch_op(op) for op in model.ops())
-    modules = count_text(len(model.byte_code), "module")
+    modules = count_text(len(model.byte_code), "byte code module")
     if not num_calls:
         checks.add("file", Verdict.PASSED, "the file has no NPU calls: all ops run on the CPU")
     elif sum(len(module.users) for module in model.byte_code) < num_calls:
         checks.add("file", Verdict.FAILED, "an NPU call has no byte code. Compile the model again.")
     else:
-        checks.add("file", Verdict.PASSED, f"{count_text(num_calls, 'NPU call')} in {modules}")
+        checks.add("file", Verdict.PASSED, f"{count_text(num_calls, 'NPU call')}, {modules}")
     carried = checks.ask("assets", lambda: carried_assets(model))
     if carried:
         names = ", ".join(asset.name for asset in carried)
-        checks.add("assets", Verdict.PASSED, f"the byte code contains: {names}")
+        checks.add("assets", Verdict.PASSED, f"the byte code contains the assets {names}")
     if num_calls:
         _check_vendor(checks, model, dispatch_library_path)
     _check_maker(checks, model, has_code=bool(num_calls))
@@ -150,8 +150,8 @@ def _check_vendor(checks: _Checks, model: Model, dispatch_library_path: str) -> 
     checks.ask("byte code", lambda: _check_byte_code(Vendor(table), model))
     if stamp.soc_model == UNSAID_SOC_MODEL:
         told = (
-            "the stamp does not contain the SoC model, since stock LiteRT's compiler was called "
-            "without a SoC model"
+            "the file does not name the SoC model for which it was compiled, because stock LiteRT's "
+            "compiler was called without a SoC model"
         )
         checks.add("device", Verdict.UNKNOWN, told)
         return
@@ -177,7 +177,7 @@ def _read_stamp(model: Model) -> Stamp:
     if stamp is None:
         raise LiteRtError(
             Status.INVALID_FLATBUFFER,
-            "the file has no stamp, so the vendor of its NPU calls is unknown",
+            f"the file has NPU calls, but no metadata entry {STAMP_KEY}, which names their vendor",
             hint="Compile the model again.",
         )
     return stamp
@@ -213,8 +213,8 @@ def _check_manifest(checks: _Checks, model: Model) -> None:
     if manifest is None:
         if assets or modules:
             text = (
-                "the file has no manifest, so another compiler made the file, and its "
-                "contents cannot be checked"
+                f"the file has no metadata entry {MANIFEST_KEY}, so another compiler made the file, and "
+                "its contents cannot be checked"
             )
             checks.add("manifest", Verdict.UNKNOWN, text)
         return
@@ -230,14 +230,19 @@ def _check_manifest(checks: _Checks, model: Model) -> None:
     checks.add("manifest", Verdict.PASSED if same else Verdict.UNKNOWN, made_by)
     stamp = checks.ask("manifest", lambda: read_stamp(model))
     if stamp and stamp != Stamp(manifest.soc_manufacturer, manifest.soc_model):
-        whom = f"{manifest.soc_manufacturer} {manifest.soc_model}"
-        checks.add("manifest", Verdict.FAILED, f"the manifest is for {whom}, but the stamp is not")
+        text = (
+            f"metadata entry {MANIFEST_KEY} is for {manifest.soc_manufacturer} {manifest.soc_model}, but metadata "
+            f"entry {STAMP_KEY} is for {stamp.soc_manufacturer} {stamp.soc_model}. Compile the model again."
+        )
+        checks.add("manifest", Verdict.FAILED, text)
     mismatches = find_mismatches(manifest, assets, modules)
     for mismatch in mismatches:
         checks.add("digests", Verdict.FAILED, f"{mismatch}. Compile the model again.")
     if not mismatches:
-        parts = f"{count_text(len(assets), 'asset')} and {count_text(len(modules), 'module')}"
-        checks.add("digests", Verdict.PASSED, f"{parts} have not changed since compilation")
+        parts = (
+            f"{count_text(len(assets), 'asset')} and {count_text(len(modules), 'byte code module')}"
+        )
+        checks.add("digests", Verdict.PASSED, f"{parts} have not changed since the compilation")
 
 
 def _check_cpu(checks: _Checks, model: Model) -> None:
@@ -279,7 +284,7 @@ def _interpreter_version() -> str:
         raise LiteRtError(
             Status.NOT_FOUND,
             "ai-edge-litert, which runs the ops on the CPU, is not installed",
-            hint="pip install ai-edge-litert",
+            hint="Install the package: pip install ai-edge-litert.",
         ) from None
     except OSError as error:
         raise file_error(

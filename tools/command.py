@@ -70,8 +70,10 @@ class Command(NamedTuple):
         if not 0 <= self.num_arguments - count <= self.num_optional:
             check_op_infos(flags)
             expected = self.usage.partition("\n")[0]
+            most = "at most " if self.num_optional else ""
             raise usage_error(
-                f"the command takes {count_text(self.num_arguments, 'argument')}, but got {count}",
+                f"the command needs {most}{count_text(self.num_arguments, 'argument')}, but the command line "
+                f"has {count}",
                 f"Usage: {' '.join(filter(None, (program, expected)))} [flags]",
             )
         for argument in rest if self.choices else ():
@@ -158,11 +160,11 @@ def _explain(error: BaseException, program: str) -> tuple[LiteRtError, str]:
     if isinstance(
         error, (SystemExit, ProcessEnd)
     ):  # not from our `main`: a vendor's driver or a library ends the process
-        status, hint = Status.RUNTIME_FAILURE, "--debug shows where."
+        status, hint = Status.RUNTIME_FAILURE, "--debug shows this code."
         what = f"code that {program} called has tried to end the process: {describe(error)}"
     else:
         status, what = Status.UNKNOWN, describe(error)
-        hint = f"This is a defect of {program}; --debug shows where."
+        hint = f"This is a defect of {program}: report it, with the output of --debug."
     return LiteRtError(status, what, hint=hint), f"{status.name}: {what}. {hint}"
 
 
@@ -188,7 +190,7 @@ class CommandGroup(NamedTuple):
         if name not in self.commands:
             listed = f"Give one of {', '.join(self.commands)}."
             raise usage_error(
-                f"no command '{name}' of {program}", did_you_mean(name, self.commands, listed)
+                f"{program} has no command '{name}'", did_you_mean(name, self.commands, listed)
             )
         command: Command = import_module(self.modules.format(name), __package__).COMMAND
         return command.main(f"{program} {name}", arguments[1:])

@@ -95,7 +95,7 @@ def begin(flags: FlagValues, command_line: Sequence[str], hint: str, known_only:
     except UnrecognizedFlagError as error:
         raise _unknown_flag(f"--{error.flagname}", error.flagname, flags, hint) from None
     except (Error, ValueError) as error:  # absl's own for --noflag=value
-        raise _value_error(str(error), flags, hint) from None
+        raise value_error(str(error), flags, hint) from None
     ProgressBar.style = (
         ProgressStyle.QUIET
         if flags.quiet
@@ -181,10 +181,11 @@ def _unknown_flag(given: str, name: str, flags: Iterable[str], hint: str) -> Lit
       hint: The hint if no flag has a similar name.
     """
     near = closest_name(name, flags)
-    return usage_error(f"no flag '{given}'", f"Did you mean --{near}?" if near else hint)
+    question = f"Did you mean --{near}?" if near else hint
+    return usage_error(f"the command has no flag '{given}'", question)
 
 
-def _value_error(said: str, flags: FlagValues, hint: str) -> LiteRtError:
+def value_error(said: str, flags: FlagValues, hint: str = "") -> LiteRtError:
     """Returns the error for an invalid value of a flag; `said` is absl's error message."""
     given, _, reason = said.removeprefix("flag ").partition(": ")
     name, equals, value = given.removeprefix("--").partition("=")
@@ -249,15 +250,15 @@ def read_vendor_options(
         name, _, value = flag.lstrip("-").partition("=")
         if not is_option_of(manufacturer, name):
             hint = (
-                f"Options of vendor '{manufacturer}' begin with the "
-                "vendor's name; --help lists all other flags."
+                f"Options of vendor '{manufacturer}' begin with the vendor's name, as in "
+                f"--{manufacturer.lower()}_option; --help lists all other flags."
             )
             prefix, _, rest = name.partition("_")
             if closest_name(prefix, [manufacturer]):
                 hint = f"Did you mean --{manufacturer.lower()}_{rest}?"
             raise _unknown_flag(flag, name, values, hint)
         if name in options:
-            raise usage_error(f"--{name} is given twice")
+            raise usage_error(f"--{name} is given twice", "Give this flag only once.")
         options[name] = value if "=" in flag else "true"
     return options
 

@@ -21,7 +21,7 @@ from .array_files import read_named_arrays
 from .command import Command
 from .command_line import PAGE, REPORT, FlagValues, given_arguments, split_arguments
 from .compare_report import CompareReport
-from .console import native_output_to_stderr, print_lines
+from .console import name_text, native_output_to_stderr, print_lines
 from .load_flags import RUN_FLAGS, LoadChoice, read_run_options
 from .made_with import add_made_with, is_compiled
 from .page.writing import check_pages, write_pages
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from .page.page import Page
 
+_MOST_NAMED = 5
 _KERNELS = ("reference", "xnnpack")
 _INSIDE = ("auto", "cuts", "taps")
 _OF_THE_WHOLE = {
@@ -99,7 +100,8 @@ def compare(path: str, options: CompareCommandOptions) -> CompareReport:
     if other and not compiled and options.apply is not None and not os.path.samefile(path, other):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            "flags for compiling cannot be combined with --reference, since the file is not compiled",
+            "flags for compiling, such as --npu_custom_op_info and the vendor's flags, cannot be combined with "
+            "--reference, because the file is not compiled",
             path,
             "To compare the file with the reference, leave out the flags for compiling. To compile the file "
             "and compare the compiled model with the file, leave out --reference.",
@@ -178,25 +180,25 @@ def _check_files(path: str, reference: str, part_folder: str) -> None:
     if reference and not _is_golden(reference) and is_compiled(reference):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            "the reference is compiled for an NPU",
+            "the model of --reference must not be compiled, but this file is compiled for an NPU",
             reference,
-            "Give the model from which the reference was compiled, or a .npz file with golden "
-            "tensors.",
+            "With --reference, give the model from which this file was compiled, or a .npz file with golden "
+            "tensors (expected values).",
         )
     if not reference and is_compiled(path):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            "the file is compiled, and does not contain the model from which it was compiled",
+            "the file is compiled, so the comparison also needs the model from which the file was compiled",
             path,
-            "With --reference, give this model, or a .npz file with golden tensors.",
+            "Give this model with --reference, or give a .npz file with golden tensors (expected values).",
         )
     if part_folder and _is_golden(reference) and is_compiled(path):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            "--bisect needs the model from which the file was compiled, but the file does not "
-            "contain this model",
+            "--bisect needs the model from which the file was compiled, but --reference gives only golden "
+            "tensors",
             path,
-            "Give this model with --reference instead of the golden tensors.",
+            "With --reference, give this model instead of the golden tensors.",
         )
     if part_folder:
         check_folder(part_folder)
@@ -219,11 +221,16 @@ def _engine_options(
     if golden:
         arrays, left = match_golden(source, read_named_arrays(golden, "out0"))
         if not arrays:
-            reasons = "; ".join(f"'{name}': {reason}" for name, reason in left.items())
+            by_reason: dict[str, list[str]] = {}
+            for name, reason in left.items():
+                by_reason.setdefault(reason, []).append(f"'{name}'")
+            reasons = "; ".join(
+                f"{reason} ({', '.join(names)})" for reason, names in by_reason.items()
+            )
             raise LiteRtError(
                 Status.NOT_FOUND,
-                "no array in the file has the name of a tensor of the "
-                f"model{': ' if left else ''}{reasons[:600]}",
+                "no array in the file can be compared with a tensor of the model"
+                f"{': ' if left else ''}{reasons[:600]}",
                 golden,
                 "Name the arrays out0, out1, ..., or name them after tensors of the model: "
                 f"{', '.join(repr(name) for name in list(source.outputs)[:5])}.",
@@ -352,12 +359,17 @@ def _page(report: CompareReport) -> Page:
 
 
 def _unchecked_error(report: CompareReport) -> LiteRtError:
-    """Whether the comparison found nothing wrong."""
+    """Returns the error for NPU ops that were not compared."""
     from litert.analysis.comparing import reference_hint
 
+    names = ", ".join(
+        f"op {op.index} '{name_text(op.name)}'" for op in report.unchecked[:_MOST_NAMED]
+    )
+    more = len(report.unchecked) - _MOST_NAMED
     return LiteRtError(
         Status.UNSUPPORTED,
-        f"{count_text(len(report.unchecked), 'op')} on the NPU cannot be compared, because no reference exists",
+        f"{count_text(len(report.unchecked), 'op')} on the NPU cannot be compared, because no expected "
+        f"outputs exist for {names}{f' and {more} more' if more > 0 else ''}",
         report.path,
         reference_hint(op.name for op in report.unchecked),
     )

@@ -39,8 +39,8 @@ class Comparison:
         verdict = "ok" if self.passed else "FAILED"
         if self.problem:
             return f"{verdict}: {self.problem}"
-        place = f" at {list(self.index)}" if self.index else ""
-        values = f" ({self.value:.9g}, not {self.expected:.9g}{place})"
+        place = f" at index {list(self.index)}" if self.index else ""
+        values = f" ({self.value:.9g}, expected {self.expected:.9g}{place})"
         return f"{verdict}: greatest difference {self.greatest_difference:.3g}" + (
             values if self.greatest_difference else ""
         )
@@ -70,7 +70,7 @@ def match_outputs(ours: Mapping[str, Array], others: Mapping[str, Array]) -> dic
     right = [name for name in others if name not in ours]
     if len(left) != len(right):
         raise _incomparable(
-            f"the model has {_outputs(ours)}, but the stock model has {_outputs(others)}"
+            f"the measured model has {_outputs(ours)}, but the model of --stock_model has {_outputs(others)}"
         )
     pairs = {
         **{name: name for name in ours if name in others},
@@ -80,7 +80,8 @@ def match_outputs(ours: Mapping[str, Array], others: Mapping[str, Array]) -> dic
         mine, its = _type_text(ours[name]), _type_text(others[other])
         if mine != its:
             raise _incomparable(
-                f"output '{name}' is {mine}, but output '{other}' of the stock model is {its}"
+                f"output '{name}' of the measured model is {mine}, but output '{other}' of the model of "
+                f"--stock_model is {its}"
             )
     return pairs
 
@@ -104,11 +105,13 @@ def _compare(name: str, actual: Array, expected: Array, tolerance: float) -> Com
     import numpy as np
 
     if actual.shape != expected.shape:
-        problem = f"shape {list(actual.shape)}, not {list(expected.shape)}"
+        problem = f"the output's shape is {list(actual.shape)}, but the expected shape is {list(expected.shape)}"
         return Comparison(name, np.inf, (), np.nan, np.nan, False, problem)
     if actual.dtype.kind not in "biuf" or expected.dtype.kind not in "biuf":
         same = bool(np.array_equal(actual, expected))
-        problem = "" if same else f"{actual.dtype} elements differ"
+        problem = (
+            "" if same else f"elements of type {actual.dtype} differ from the expected elements"
+        )
         return Comparison(name, 0.0 if same else np.inf, (), np.nan, np.nan, same, problem)
     if not actual.size:
         return Comparison(name, 0.0, (), np.nan, np.nan, True)

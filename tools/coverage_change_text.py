@@ -57,8 +57,10 @@ def change_text(model: ModelChange) -> str:
     if not (model.had_problem or model.has_problem):
         return "as before" if model.is_same else "worse" if model.is_worse else "not worse"
     if not model.had_problem:
-        return "worse, it has a problem now"
-    return "it has a problem, as before" if model.has_problem else "it had a problem before"
+        return "worse: the model has a problem now"
+    if model.has_problem:
+        return "the model has a problem, as before"
+    return "the model had a problem before"
 
 
 def _left_lines(moves: Sequence[OpMove]) -> Iterator[str]:

@@ -129,7 +129,9 @@ def _read_formulas(texts: Sequence[str]) -> dict[str, Formula]:
         op, comma, formula = text.partition(",")
         hint = "Write --flops=op,2*B*F*Y*X, once for each op."
         if not op or not comma:
-            raise usage_error(f"--flops={text} has no {'formula' if op else 'op'}", hint)
+            raise usage_error(
+                f"--flops={text} does not contain {'a formula' if op else 'an op'}", hint
+            )
         if op in formulas:
             raise usage_error(f"--flops={text} gives op '{op}' a second formula", hint)
         formulas[op] = Formula(formula)
@@ -140,16 +142,19 @@ def _failures(flags: FlagValues, models: Sequence[ModelCoverage]) -> Iterator[st
     """Yields sentences about models whose share is below the required minimum, or is unknown."""
     for model in models:
         for flag, what, share in (
-            ("fail_under", "arithmetic", model.arithmetic_share),
+            ("fail_under", "arithmetic operations", model.arithmetic_share),
             ("fail_under_ops", "ops", model.ops_share),
         ):
             least: float = getattr(flags, flag)
             if share is not None and 100 * share < least:
-                yield f"{model.path}: {100 * share:.2f} % of its {what} on the NPU, --{flag}={least:g}"
+                yield (
+                    f"{model.path}: only {100 * share:.2f} % of the {what} are on the NPU, but --{flag} requires "
+                    f"{least:g} %"
+                )
             elif share is None and least and model.num_unknown:
                 yield (
                     f"{model.path}: the cost of some ops is unknown, so --{flag}={least:g} "
-                    "cannot be checked"
+                    "cannot be checked; give their costs with --flops"
                 )
 
 

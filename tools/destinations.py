@@ -36,22 +36,22 @@ def check_messages(
         if os.path.realpath(other) == os.path.realpath(path):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{what} would replace {other}",
+                f"{what} would replace file '{other}', which the same command reads or writes",
                 f"--{flag}={path}",
                 f"Give another file with --{flag}.",
             )
     folder = os.path.dirname(path) or os.curdir
+    hint = f"Name another file with --{flag}."
     if not os.path.isdir(folder):
-        problem = "the folder of the file does not exist"
+        problem = f"folder '{folder}' does not exist"
+        hint = f"Make the folder, or name another file with --{flag}."
     elif os.path.isdir(path):
         problem = "the path is a folder"
     elif os.access(folder if _is_replaced(path) else path, os.W_OK):
         return
     else:
         problem = "permission denied"
-    raise LiteRtError(
-        Status.FILE_IO, f"cannot write {what}: {problem}", path, f"Name another file with --{flag}."
-    )
+    raise LiteRtError(Status.FILE_IO, f"cannot write {what}: {problem}", path, hint)
 
 
 def file_names(text: str) -> Iterator[str]:
@@ -109,7 +109,7 @@ def _state(path: str) -> tuple[int, ...]:
 def _outcome(before: tuple[int, ...], now: tuple[int, ...]) -> str:
     if before != now:
         return "is complete"
-    return "is as it was" if now else "was not written"
+    return "is unchanged" if now else "was not written"
 
 
 @contextmanager
@@ -155,7 +155,7 @@ def write_file(path: str, write: Callable[[BinaryIO], object], sources: Iterable
                 Status.INVALID_ARGUMENT,
                 "the output file is also an input file",
                 path,
-                "Write to another file.",
+                "Name another output file.",
             )
     from litert.model.atomic_file import open_atomic  # here: --help must not wait for it
 
@@ -192,7 +192,7 @@ def check_new_files(folder: str, names: Iterable[str], flag: str) -> None:
     place = folder if os.path.lexists(folder) else os.path.dirname(folder.rstrip(os.sep)) or "."
     problem = "the path is not a folder" if not os.path.isdir(place) else "permission denied"
     if not os.path.isdir(place) or not os.access(place, os.W_OK):
-        what = f"cannot write files to the folder: {problem}"
+        what = f"cannot write the output files: {problem}"
         raise LiteRtError(Status.FILE_IO, what, folder, f"Name another folder with {flag}.")
 
 

@@ -64,22 +64,24 @@ def read_ranges(
         target, low, high = text.rsplit(":", 2) if text.count(":") > 1 else (text, "", "")
         spec = find_spec(target, specs)
         if spec is None and low:
-            raise no_such_tensor(target, specs, text)
+            raise no_such_tensor(target, specs, "input", f"--input_range={text}")
         limits = _limits(low, high, spec.dtype.startswith(_WHOLE)) if spec else None
         if spec is None or limits is None:
-            problem = "does not have two numbers"
-            hint = "Write the name of the input, its least number and its greatest number, as in ids:0:63."
+            what = f"--input_range={text} does not contain two numbers"
+            hint = "Write input:smallest:largest, as in --input_range=ids:0:63."
             if spec and low:
-                problem = f"is not a valid range of {spec.dtype} numbers"
-                kind = "whole" if spec.dtype.startswith(_WHOLE) else "finite"
-                least = "the least number first, with a finite difference"
-                hint = f"Give two {kind} numbers, {least}, as in ids:0:63."
-            what = f"--input_range={text} {problem}"
+                what = f"'{low}:{high}' in --input_range={text} is not a valid range of {spec.dtype} numbers"
+                kind = (
+                    f"whole numbers within the limits of {spec.dtype}"
+                    if spec.dtype.startswith(_WHOLE)
+                    else "finite numbers with a finite difference"
+                )
+                hint = f"Give two {kind}, the smaller number first, as in --input_range={spec.name}:0:63."
             raise LiteRtError(Status.INVALID_ARGUMENT, what, hint=hint)
         if spec.name in given or spec.name in ranges:
-            what = f"input '{spec.name}' already has a {'file' if spec.name in given else 'range'}"
-            what += ", so this range is not allowed"
-            hint = "Give each input one file or one range."
+            other = "file" if spec.name in given else "range"
+            what = f"input '{spec.name}' already has a {other}, so it cannot have this range too"
+            hint = "Give each input only one file or one range."
             raise LiteRtError(Status.INVALID_ARGUMENT, what, f"--input_range={text}", hint)
         ranges[spec.name] = limits
     return ranges

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 from litert.model.assets import read_assets
 from litert.model.blob import Blob
 from litert.model.byte_code_container import carried_assets
@@ -28,12 +29,13 @@ def extract(path: str, name: str, output: str) -> int:
     with read_model(path) as model:
         blob = next((blob for found, blob in _parts(model) if found == name), None)
         if blob is None:
-            names = [found for found, _ in _parts(model)]
+            names = [name_text(found) for found, _ in _parts(model)]
+            listed = f"Give one of {', '.join(names)}." if names else "There is nothing to extract."
             raise LiteRtError(
                 Status.NOT_FOUND,
-                f"the file has no part named '{name}'",
+                f"the file contains no asset, byte code or metadata with the name '{name}'",
                 path,
-                f"Give one of {', '.join(map(name_text, names)) or 'none: the file has no parts'}.",
+                did_you_mean(name, names, listed),
             )
         write_file(output, lambda file: file.write(blob.view), [path])
         return blob.size
@@ -71,7 +73,11 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
             "Give both the part to extract and the file to write.",
         )
     if is_page_wanted(flags) and (flags.extract or flags.dump):
-        raise usage_error("the HTML page shows the whole file", "Leave out --extract and --dump.")
+        raise usage_error(
+            "--extract and --dump cannot be combined with --html or --model_explorer, which always show the "
+            "whole file",
+            "Leave out --extract and --dump.",
+        )
     if flags.extract:
         size = extract(path, flags.extract, flags.output)
         print_lines([f"Wrote {flags.output}: {size_text(size)}"], sys.stdout)

@@ -14,7 +14,7 @@ from litert.model.graph import Model, Op, Tensor
 from litert.model.manifest import Digest, Manifest, read_manifest
 from litert.model.memory_plan import CallMemory, read_memory
 from litert.model.reader import read_model
-from litert.model.stamp import Stamp, read_stamp
+from litert.model.stamp import STAMP_KEY, Stamp, read_stamp
 
 from .console import PrintedReport, ask, counts_text, name_text, size_text
 
@@ -117,7 +117,7 @@ class Inspection(PrintedReport):
             vendor = f"{name_text(self.stamp.soc_manufacturer)} {name_text(self.stamp.soc_model)}"
             yield f"Compiled for {vendor}{self._made_by()}"
         elif self.calls:
-            yield "Vendor unknown: the file has no stamp"
+            yield f"Vendor unknown: the file has no metadata entry {STAMP_KEY}"
         else:
             yield "Not compiled for an NPU"
         for signature in self.signatures:

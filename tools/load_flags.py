@@ -158,7 +158,7 @@ def read_load_flags(flags: FlagValues, unknown: Sequence[str]) -> LoadChoice:
     libs = [folder for folder in flags.libs if folder]
     if len(libs) > 1:
         raise usage_error(
-            f"--libs lists {len(libs)} folders, but this command takes only one folder",
+            f"--libs lists {len(libs)} folders, but this command accepts only one folder",
             "Give one folder that contains these folders.",
         )
     if _asks_to_compile(flags, unknown):
@@ -191,7 +191,10 @@ def _read_dispatch_options(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not name or not equals:
-            raise usage_error(f"--dispatch_option is '{text}', but must be name=value")
+            raise usage_error(
+                f"--dispatch_option is '{text}', but must have the form name=value",
+                "Write --dispatch_option=threads=4, for example.",
+            )
         options[name] = value
     return options
 
@@ -256,7 +259,8 @@ def _read_dump_folder(flags: FlagValues) -> str:
         )
     if folder and not flags.dump_kernels:
         raise usage_error(
-            "--dump_folder has no effect without a flag that dumps something", "Add --dump_kernels."
+            "--dump_folder has no effect, because no flag says what to dump",
+            "Add --dump_kernels, or leave out --dump_folder.",
         )
     return folder
 
@@ -272,7 +276,7 @@ def _read_compiler_flags(flags: FlagValues, unknown: Sequence[str], options: Opt
     if "npu" not in flags.accelerator:
         raise usage_error(
             "the command line has flags for compilation, but --accelerator does not include npu",
-            "Add npu to --accelerator.",
+            "Add npu to --accelerator, or leave out the flags for compilation.",
         )
     if unknown:
         _check_place(unknown)
@@ -324,7 +328,8 @@ def _check_uncompiled(path: str) -> None:
         if error.status is not Status.ALREADY_EXISTS:
             raise
         hint = (
-            "Remove the flags for compilation, or give the model from which the file was compiled."
+            "Remove the flags for compilation, such as --soc_manufacturer, or give the model from which the "
+            "file was compiled."
         )
         raise LiteRtError(error.status, error.what, error.where, hint) from error
 

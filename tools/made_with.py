@@ -11,12 +11,12 @@ from litert.core.option import Goes, holds_path
 from litert.core.status import Status
 from litert.core.vendor_names import is_option_of
 from litert.model.assets import read_assets
-from litert.model.manifest import read_manifest
+from litert.model.manifest import MANIFEST_KEY, read_manifest
 from litert.model.reader import read_model
 from litert.model.stamp import read_stamp
 
 from .apply_flags import DECLARED
-from .command_line import FlagValues
+from .command_line import FlagValues, value_error
 
 _RECORDED = {
     *("soc_manufacturer", "soc_model"),
@@ -61,8 +61,8 @@ def add_made_with(flags: FlagValues, path: str) -> list[str]:
     if ops and not (by_flag or environment_layers()):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the file was compiled with assets for {', '.join(ops)}, but does not contain their "
-            "paths",
+            f"the file was compiled with assets for the ops {', '.join(ops)}, but does not contain the paths of "
+            "these assets, which the command needs to compile the ops again",
             path,
             "Give each asset with --npu_custom_op_info, as for apply_plugin.",
         )
@@ -72,7 +72,8 @@ def add_made_with(flags: FlagValues, path: str) -> list[str]:
     except Error as error:
         raise LiteRtError(
             Status.INVALID_FLATBUFFER,
-            f"the manifest of the file has an invalid value: {str(error).removeprefix('flag ')}",
+            f"metadata entry {MANIFEST_KEY} of the file contains an invalid flag: "
+            f"{value_error(str(error), flags).what}",
             path,
             "Compile the model again.",
         ) from None

@@ -72,8 +72,8 @@ def _read_members(file: BinaryIO, choose: Choose) -> dict[str, Array]:
             info = members[name]
             if info.file_size > _MOST_DEFLATED * info.compress_size:
                 raise ValueError(
-                    f"array '{name}' should have {info.file_size} bytes, but its compressed data have only "
-                    f"{info.compress_size} bytes"
+                    f"the file says that array '{name}' has {info.file_size} bytes, but its compressed data have "
+                    f"only {info.compress_size} bytes"
                 )
             with entries.open(info) as entry:
                 found[name] = _read_array(entry, info.file_size)

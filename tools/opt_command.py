@@ -172,7 +172,7 @@ def _open_constants(path: str, name: str) -> Iterator[Mapping[str, Constant]]:
     if not isinstance(arrays, dict):
         raise bad_input(
             path,
-            "the file has only one array, but must have one array for each constant",
+            "the file contains only one array, but must contain one array for each constant",
             "Write a .npz file with numpy.savez. Name each array by the key of its constant.",
         )
     yield constants_of_arrays(arrays, path)

@@ -40,14 +40,20 @@ def read_picture(
         try:
             with image_module.open(file) as image:
                 if image.width * image.height > _MOST_PIXELS:
-                    size = f"{image.width} x {image.height}"
-                    raise ValueError(
-                        f"it has {size} pixels, but at most {_MOST_PIXELS} pixels are allowed"
+                    raise LiteRtError(
+                        Status.INVALID_ARGUMENT,
+                        f"the picture has {image.width} x {image.height} pixels, but at most {_MOST_PIXELS} "
+                        "pixels are allowed",
+                        path,
+                        "Give a smaller picture.",
                     )
                 resized = image.convert(_MODES[channels]).resize((width, height), 2)  # bilinear
+        except LiteRtError:
+            raise
         except Exception as error:  # Pillow's decoders may raise any exception
-            what = f"the picture cannot be read: {error}".removesuffix(".")
-            raise LiteRtError(Status.INVALID_ARGUMENT, what, path) from None
+            what = f"the package Pillow cannot read the picture: {error}".removesuffix(".")
+            hint = "Give another picture, or a .npy file."
+            raise LiteRtError(Status.INVALID_ARGUMENT, what, path, hint) from None
     pixels: Array = np.asarray(resized, np.uint8).reshape(shape)
     if dtype == np.uint8:
         return pixels
@@ -56,8 +62,9 @@ def read_picture(
     if dtype.kind != "f":
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"a picture cannot be read into a tensor of {dtype} elements",
+            f"a picture cannot be read into a tensor with elements of type {dtype}",
             path,
+            "Give a .npy file for this tensor.",
         )
     low, high = value_range
     return (low + pixels / 255 * (high - low)).astype(dtype)
@@ -94,10 +101,10 @@ def _picture_shape(path: str, shape: tuple[int, ...]) -> tuple[int, int, int]:
         return height, width, channels
     raise LiteRtError(
         Status.INVALID_ARGUMENT,
-        f"a tensor of shape {list(shape)} cannot hold a picture",
+        f"the tensor for the picture has the shape {list(shape)}, which is not the shape of a picture",
         path,
-        "Pictures need the shape [1, height, width, channels] with 1, 3 or 4 channels. Use .npy "
-        "for other tensors.",
+        "Pictures need the shape [1, height, width, channels] with 1, 3 or 4 channels. Use a .npy file for other "
+        "tensors.",
     )
 
 
@@ -109,6 +116,6 @@ def _pillow() -> ModuleType:
     except ImportError:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
-            "pictures need Pillow, which is not installed",
-            hint="Run pip install pillow, or use .npy files.",
+            "pictures need the package Pillow, which is not installed",
+            hint="Install the package: pip install pillow. Or use .npy files.",
         ) from None

@@ -22,9 +22,10 @@ ERROR = 2  # 1 is a result: two models differ, or a file cannot run
 INTERRUPTED = 130  # as in shells: 128 + SIGINT
 BROKEN_PIPE = 141  # 128 + SIGPIPE: the reader has closed the pipe
 _CRASHED = (
-    "\nRUNTIME_FAILURE: native code crashed this process. If the stack trace has a line 'in run KERNEL of op OP', "
-    "this kernel was running; litert-npu layer check FILE --sanitize finds its wrong memory accesses. With "
-    "--isolate, a crash of a kernel only ends the run, and the error names the kernel.\n"
+    "\nRUNTIME_FAILURE: native code crashed this process. If the stack trace above contains a line 'in run KERNEL "
+    "of op OP', this kernel was running. In this case, litert-npu layer check FILE --sanitize finds the kernel's "
+    "wrong memory accesses; FILE is the layer with the kernel. With --isolate, a crash of a kernel only ends the "
+    "run, and the error names the kernel.\n"
 )
 
 

@@ -162,7 +162,7 @@ def _notes(collections: Sequence[RunMetrics]) -> list[str]:
     if count < _ENOUGH_RUNS:
         notes.append(
             f"the mean of {count_text(count, 'run')} is not reliable: measure at least "
-            f"{_ENOUGH_RUNS} runs",
+            f"{_ENOUGH_RUNS} runs, with --runs={_ENOUGH_RUNS}",
         )
     return notes
 

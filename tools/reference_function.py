@@ -38,7 +38,7 @@ def read_op_function(text: str, flag: str) -> tuple[str, str]:
     op, _, function = text.partition(",")
     if not op or not function:
         raise usage_error(
-            f"--{flag}={text} has no {'function' if op else 'op'}",
+            f"--{flag}={text} does not contain {'a function' if op else 'an op'}",
             f"Write --{flag}=op,file.py:function.",
         )
     return op, function
@@ -61,7 +61,10 @@ def load_reference(text: str) -> Callable[[Op, Sequence[Any]], list[Any]]:
 
     path, _, name = text.rpartition(":")
     if not path.endswith(".py"):
-        raise usage_error(f"--reference is '{text}', but must be file.py:function")
+        raise usage_error(
+            f"the reference function is '{text}', but must have the form file.py:function",
+            "Give a Python file and the name of a function in this file, as in ref.py:softmax.",
+        )
     check_input(path)
     try:
         # The module gets no name of its own, since the file may import a module with the same name.
@@ -81,10 +84,12 @@ def load_reference(text: str) -> Callable[[Op, Sequence[Any]], list[Any]]:
                 f"{names_text('function', own)}.",
             ),
         )
-    return partial(_call, function, path)
+    return partial(_call, function, name, path)
 
 
-def _call(function: Callable[..., Any], path: str, op: Op, inputs: Sequence[Any]) -> list[Any]:
+def _call(
+    function: Callable[..., Any], name: str, path: str, op: Op, inputs: Sequence[Any]
+) -> list[Any]:
     import numpy as np
 
     from litert.model.custom_options import find_flexbuffer_options
@@ -101,14 +106,16 @@ def _call(function: Callable[..., Any], path: str, op: Op, inputs: Sequence[Any]
         more = {"quantization": OpQuantization.of(op)} if takes_it else {}
         result = function(inputs, options, **more)
     except Exception as error:
-        raise _reference_error("the reference function fails", error, path) from error
+        raise _reference_error(f"reference function '{name}' fails", error, path) from error
+    hint = "Return one array for each output of the op."
     if result is None:
-        raise LiteRtError(Status.INVALID_ARGUMENT, "the reference function returns nothing", path)
+        what = f"reference function '{name}' returns None"
+        raise LiteRtError(Status.INVALID_ARGUMENT, what, path, hint)
     arrays = list(result) if isinstance(result, (list, tuple)) else [result]
     if len(arrays) != len(op.outputs):
         returned, wanted = count_text(len(arrays), "array"), count_text(len(op.outputs), "output")
-        what = f"the reference function returns {returned}, but the op has {wanted}"
-        raise LiteRtError(Status.INVALID_ARGUMENT, what, path)
+        what = f"reference function '{name}' returns {returned}, but the op has {wanted}"
+        raise LiteRtError(Status.INVALID_ARGUMENT, what, path, hint)
     return [np.asarray(array) for array in arrays]
 
 
@@ -116,10 +123,12 @@ def _reference_error(what: str, error: Exception, path: str) -> LiteRtError:
     """Returns an error for an exception from the author's Python file, with the line that failed."""
     own = os.path.abspath(path)
     last = last_line(error, own.__eq__)
+    said = describe(error)
     if not last and isinstance(error, SyntaxError) and error.filename == own:
         last = f"{own}:{error.lineno}"
+        said = f"{type(error).__name__}: {error.msg}"  # the error's text also has the file and line
     number = last.rpartition(":")[2]
     linecache.checkcache(own)
     line = linecache.getline(own, int(number)).strip() if last else ""
-    shown = f"{what}: {describe(error)}" + (f"\n{number:>5} | {line}\n" if line else "")
+    shown = f"{what}: {said}" + (f"\n{number:>5} | {line}\n" if line else "")
     return LiteRtError(Status.INVALID_ARGUMENT, shown, f"{path}:{number}" if last else path)

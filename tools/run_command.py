@@ -190,9 +190,13 @@ def _golden_outputs(path: str, specs: Sequence[TensorSpec]) -> dict[str, Array]:
         names = ", ".join(spec.name for spec in specs)
         raise LiteRtError(
             Status.NOT_FOUND,
-            "the file contains no golden output" if specs else "the model has no outputs",
+            "no array in the file has the name of an output"
+            if specs
+            else "the model has no outputs",
             path,
-            f"Name the arrays out0, out1, ..., or {names}." if specs else "",
+            f"Name the arrays out0, out1, ..., or name them after the outputs: {names}."
+            if specs
+            else "Omit --golden.",
         )
     return golden
 
@@ -284,7 +288,7 @@ def _range(texts: Sequence[str]) -> Range:
         low = high = 0.0
     if not low < high:
         raise usage_error(
-            f"--picture_range is '{','.join(texts)}', but must be two numbers, the lower number first",
+            f"--picture_range is '{','.join(texts)}', but must be two numbers, the smaller number first",
             "Write --picture_range=-1,1, for example.",
         )
     return low, high

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
 from litert.core.status import Status
@@ -77,7 +78,7 @@ def read_samples(source: SourceGraph, options: SampleOptions) -> list[Sample]:
     if options.recorded:
         if options.count > 1:
             raise usage_error(
-                "--num_samples is used together with --inputs, which already has samples",
+                "--num_samples makes random samples, but --inputs already gives recorded samples",
                 "Leave out one of the two flags.",
             )
         recorded = [(o, arrays | fixed) for o, arrays in _read_recorded(options.recorded, specs)]
@@ -148,7 +149,8 @@ def _split(
     if empty is not None:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"array '{empty}' has no samples: its shape is {list(arrays[empty].shape)}",
+            f"array '{empty}' contains no samples: the first dimension of its shape {list(arrays[empty].shape)} "
+            "is 0",
             path,
             "Give at least one sample.",
         )
@@ -171,14 +173,14 @@ def _check(array: Array, spec: TensorSpec, where: str) -> None:
     """Refuses an array that does not fit an input, before the work begins."""
     if array.dtype.name != spec.dtype:
         what = (
-            f"input '{spec.name}' is {spec}, but the array is {array.dtype.name}{list(array.shape)}"
+            f"input '{spec.name}' is {spec}, but its array is {array.dtype.name}{list(array.shape)}"
         )
         hint = f"Convert the array with array.astype({spec.dtype!r})."
         raise LiteRtError(Status.INVALID_ARGUMENT, what, where, hint)
     if array.ndim != len(spec.shape):
         what = (
-            f"input '{spec.name}' is {spec}, but the array is {array.dtype.name}{list(array.shape)}"
+            f"input '{spec.name}' has the shape {list(spec.shape)}, but its array has the shape "
+            f"{list(array.shape)}"
         )
-        raise LiteRtError(
-            Status.INVALID_ARGUMENT, what, where, "Give the array the shape of the input."
-        )
+        hint = f"Give an array with {count_text(len(spec.shape), 'dimension')}."
+        raise LiteRtError(Status.INVALID_ARGUMENT, what, where, hint)

@@ -59,9 +59,9 @@ def is_signed(path: str, key_path: str, signature_path: str) -> bool:
     if len(signature) != _SIZE:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the file is not a signature, since a signature has {_SIZE} bytes",
+            f"the file is not a signature: it does not have {_SIZE} bytes, the size of every signature",
             signature_path,
-            "Give the file that litert-npu sign wrote.",
+            "With --signature, give the file that litert-npu sign wrote.",
         )
     try:
         key.verify(signature, _message(path))
@@ -81,7 +81,10 @@ def _message(path: str) -> bytes:
                 piece = file.read(min(_PIECE, left))
                 if not piece:
                     raise LiteRtError(
-                        Status.FILE_IO, "the file became shorter while it was read", path
+                        Status.FILE_IO,
+                        "the file became shorter while it was read",
+                        path,
+                        "Another program has changed the file: run the command again.",
                     )
                 digest.update(piece)
                 left -= len(piece)
@@ -103,7 +106,8 @@ def _read_key(path: str, load: Callable[[bytes], object], kind: str, which: str)
             Status.INVALID_ARGUMENT,
             "the key is encrypted",
             path,
-            f"Decrypt the key with openssl pkey -in {path} -out KEY, and sign with KEY.",
+            f"Decrypt the key with openssl pkey -in {path} -out decrypted.pem, and sign with "
+            "--key=decrypted.pem.",
         ) from None
     except (ValueError, UnsupportedAlgorithm):
         key = None

@@ -37,7 +37,11 @@ class StockModel:
             for name, index in input_indices.items():
                 if name not in inputs:
                     raise LiteRtError(
-                        Status.NOT_FOUND, f"the model's input '{name}' has no value", path
+                        Status.NOT_FOUND,
+                        f"input '{name}' of the model of --stock_model has no value, because the measured "
+                        "model has no input with this name",
+                        path,
+                        "With --stock_model, give the model from which the file was compiled.",
                     )
                 self._interpreter.resize_tensor_input(index, inputs[name].shape)
             self._interpreter.allocate_tensors()
@@ -66,14 +70,14 @@ def _find_tensors(model: Model, key: str, path: str) -> tuple[dict[str, int], di
     """Indices of the inputs and outputs of a signature, by name."""
     entry = next((s for s in model.entries(key) if s.key == key), None)
     if entry is None:
-        raise LiteRtError(Status.NOT_FOUND, f"no signature '{key}'", path)
+        raise LiteRtError(Status.NOT_FOUND, f"the model has no signature '{key}'", path)
     if entry.subgraph is not model.subgraphs[0]:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"the times of signature '{key}' cannot be compared, because stock LiteRT copies the arrays of "
-            "signatures outside the main subgraph",
+            f"the times of signature '{key}' cannot be compared, because it is not a signature of the main "
+            "subgraph. For other subgraphs, stock LiteRT also copies the inputs and outputs",
             path,
-            "Measure a signature of the main subgraph.",
+            "With --signature, choose a signature of the main subgraph.",
         )
     places = {tensor: index for index, tensor in enumerate(entry.subgraph.tensors)}
     inputs = {name: places[tensor] for name, tensor in entry.inputs}

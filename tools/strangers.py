@@ -157,5 +157,5 @@ def _in_a_sandbox() -> str:
 
 
 def _say(path: str, stranger: _Stranger, where: str) -> None:
-    text = f"{name_text(path)} was not compiled here by you: {stranger.why}. {where}."
+    text = f"{name_text(path)} was not compiled by you on this machine: {stranger.why}. {where}."
     print_text(text, sys.stderr)

@@ -47,7 +47,8 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         if arguments:
             raise usage_error(
                 "--list_transformations needs no model, but the command line has the model "
-                f"{arguments[0]}"
+                f"{arguments[0]}",
+                "Leave out the model.",
             )
         options = read_transform_options(flags, "", ["all"])
         print_text(list_transformations(options, flags.report), sys.stdout)
@@ -58,13 +59,13 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     output = same("o", flags.o, "the second argument", second)
     if not output:
         raise usage_error(
-            "no output",
+            "the command line has no output file",
             "Give the output file as the second argument, or use --o=none to write nothing.",
         )
     if flags.dump_folder and not flags.dump_model_after:
         raise usage_error(
-            "--dump_folder has no effect without a flag that dumps something",
-            "Add --dump_model_after=all.",
+            "--dump_folder has no effect, because no flag says what to dump",
+            "Add --dump_model_after=all, or leave out --dump_folder.",
         )
     selection = flags.transformations
     if all(

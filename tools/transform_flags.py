@@ -74,7 +74,11 @@ def dump_folder(folder: str, output: str) -> str:
 
     check_place(folder)
     if not folder and output in ("", STDOUT, STDERR, NOWHERE):
-        raise usage_error("a dump needs a folder to write to", "Give a folder with --dump_folder.")
+        raise usage_error(
+            "the dump has no folder: the default folder is named after the output file, but there is no "
+            "output file",
+            "Give a folder with --dump_folder.",
+        )
     return folder or f"{output}.dump"
 
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import file_error
 from litert.core.option import Flag
-from litert.core.status import Status
 
 from .command import Command
 from .command_line import REPORT, FlagValues
@@ -68,9 +67,9 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     try:
         keep_tuning(device.info, tuning) if is_kept else forget_tuning(device.info)
     except OSError as error:
-        what = f"the fastest sizes cannot be stored: {error.strerror}"
-        hint = "Set LITERT_NPU_CACHE_DIR to a writable folder."
-        raise LiteRtError(Status.FILE_IO, what, error.filename or "", hint) from error
+        hint = "Set the environment variable LITERT_NPU_CACHE_DIR to a writable folder."
+        what = "cannot store the fastest sizes"
+        raise file_error(error, what, str(error.filename or ""), hint) from error
     numbers = tuning.width, tuning.rows, tuning.unit_operations
     TuningReport(str(device.info), *numbers, is_kept, tried).show(flags.report)
     return 0

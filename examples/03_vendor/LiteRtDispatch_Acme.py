@@ -58,7 +58,9 @@ def read_functions(byte_code: MemBuffer) -> Mapping[str, str]:
         functions: Mapping[str, str] = json.loads(bytes(byte_code.view))
     except ValueError as error:
         raise LiteRtError(
-            Status.INCOMPATIBLE_BYTE_CODE_VERSION, f"the byte code is not JSON: {error}"
+            Status.INCOMPATIBLE_BYTE_CODE_VERSION,
+            f"the byte code was not written by Acme's compiler, because it is not JSON: {error}",
+            hint="Compile the model again, for Acme.",
         ) from error
     return functions
 

@@ -188,10 +188,10 @@ def test_an_asset_that_nothing_was_run_with_is_named(broken_vendor: Path, capsys
     info = f"--npu_custom_op_info=Unknown,{broken_vendor}/gain.txt"
     reference = f"--reference=Gian,{broken_vendor}/ref.py:same"
     report = check_json(capsys, broken_vendor, info, reference, "--rule=dispatch.runs")
-    names = "Check the names of the ops: the plugin takes no op with such a name."
+    names = "Check the names of the ops: the plugin accepts no op with such a name."
     assert report["parts"][0]["remarks"][-2:] == [
-        f"No run used these assets: Unknown. {names}",
-        f"No run used these references: Gian. {names}",
+        f"No run used the assets for these ops: Unknown. {names}",
+        f"No run used the references for these ops: Gian. {names}",
     ]
 
 

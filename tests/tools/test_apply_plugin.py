@@ -302,7 +302,7 @@ def test_help_says_all_flags(capsys: Capture, flag: str) -> None:
         (
             ["--err=FOLDER/no/report", "IN", "OUT"],
             Status.FILE_IO,
-            "the folder of the file does not exist",
+            "/folder/no' does not exist",
         ),
         (["--err=IN", "IN", "OUT"], Status.INVALID_ARGUMENT, "the report would replace"),
         (["--err=OUT", "IN", "OUT"], Status.INVALID_ARGUMENT, "the report would replace"),
@@ -391,7 +391,7 @@ def test_an_interrupt_halfway_leaves_nothing(
     process.send_signal(number)
     _, error = process.communicate(timeout=30)
     assert process.returncode == 130 and error.startswith("CANCELLED: interrupted. ")
-    assert error.endswith(f". {output} is as it was\n")
+    assert error.endswith(f". {output} is unchanged\n")
     signs.unlink()
     assert output.read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.tflite", "out.bin"]

@@ -136,11 +136,11 @@ def test_outputs_of_other_names_are_compared_by_position(original: str) -> None:
     [
         (
             ("other", "more"),
-            r"the model has 1 output \(half\), but the stock model has 2 outputs \(other, more\)",
+            r"model has 1 output \(half\), but the model of --stock_model has 2 outputs \(other, more\)",
         ),
         (
             ("half", "more"),
-            r"the model has 1 output \(half\), but the stock model has 2 outputs \(half, more\)",
+            r"model has 1 output \(half\), but the model of --stock_model has 2 outputs \(half, more\)",
         ),
     ],
 )
@@ -155,10 +155,14 @@ def test_outputs_that_cannot_be_compared_are_named(
 def test_an_output_of_another_shape_is_refused(in_folder: Path) -> None:
     ours, others = {"y": np.zeros((1, 4), np.float32)}, {"z": np.zeros(4, np.float32)}
     with pytest.raises(
-        LiteRtError, match=r"'y' is float32 \[1, 4\], but output 'z' .* float32 \[4\]"
+        LiteRtError,
+        match=r"'y' of the measured model is float32 \[1, 4\], but output 'z' .* float32 \[4\]",
     ):
         match_outputs(ours, others)
-    with pytest.raises(LiteRtError, match=r"'z' is float32 \[4\], but output 'z' .* int8 \[4\]"):
+    with pytest.raises(
+        LiteRtError,
+        match=r"'z' of .* is float32 \[4\], but output 'z' .* int8 \[4\]",
+    ):
         match_outputs(others, {"z": np.zeros(4, np.int8)})
 
 

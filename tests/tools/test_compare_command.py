@@ -153,9 +153,12 @@ def test_a_compiled_file_alone_cannot_be_compared(
     options = CompilerOptions(vendor_options={"reference_ops": "all"})
     apply_plugin(model, compiled, ApplyOptions(compiler=options))
     status, _, error = compare(compiled)
-    assert status == 2 and "does not contain the model from which it was compiled" in error
+    assert (
+        status == 2
+        and "the comparison also needs the model from which the file was compiled" in error
+    )
     status, _, error = compare(model, f"--reference={compiled}")
-    assert status == 2 and "the reference is compiled for an NPU" in error
+    assert status == 2 and "this file is compiled for an NPU" in error
     b = ModelBuilder()
     b.output(b.op("ABS", [b.input("x", "float32", (3,))], [("y", "float32", (3,))]))
     write_model(b.build(), tmp_path / "other.tflite")
@@ -222,8 +225,11 @@ def nothing(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (empty, "no array in the file has the name of a tensor of the model"),
-        (another_model_s, "'scores': no op of the model computes a tensor with this name"),
+        (empty, "no array in the file can be compared with a tensor of the model"),
+        (
+            another_model_s,
+            "no op of the model computes a tensor with this name ('scores', 'boxes')",
+        ),
         (with_objects, "Object arrays cannot be loaded"),
         (a_pickle, "the file is not a .npy file"),
         (a_text, "the file is not a .npy file"),
@@ -297,11 +303,14 @@ def test_an_error_of_one_of_many_files_names_it(
     ("arrays", "said"),
     [
         ({"y": x()}, "no array in the file has the name of an input"),
-        ({"x": x()[0].astype(np.float64)}, "but the array is float64[2, 8]"),
-        ({"x": np.zeros(3, np.float32)}, "but the array is float32[3]"),
+        ({"x": x()[0].astype(np.float64)}, "but its array is float64[2, 8]"),
+        (
+            {"x": np.zeros(3, np.float32)},
+            "input 'x' has the shape [2, 8], but its array has the shape [3]",
+        ),
         (
             {"x": np.zeros((0, *SHAPE), np.float32)},
-            "array 'x' has no samples: its shape is [0, 2, 8]",
+            "array 'x' contains no samples: the first dimension of its shape [0, 2, 8] is 0",
         ),
     ],
 )

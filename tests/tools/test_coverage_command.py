@@ -80,7 +80,7 @@ def test_a_damaged_model_that_was_damaged_before_is_not_worse(
 ) -> None:
     (folder / "old.json").write_text(report(litert_npu, capsys, "models", "--report=json"))
     assert litert_npu("coverage", "models", *FAKE, "--compare=old.json") == 0
-    assert "it has a problem, as before" in capsys.readouterr().out
+    assert "the model has a problem, as before" in capsys.readouterr().out
     (folder / "models" / "second.tflite").write_bytes(b"no more")
     assert litert_npu("coverage", "models", *FAKE, "--compare=old.json") == 1
 
@@ -171,8 +171,8 @@ def test_formulas_and_shapes_are_read(folder: Path, litert_npu: LitertNpu, capsy
     found = json.loads(report(litert_npu, capsys, *arguments))
     assert found["models"][0]["ops"][2]["operations"] == 24
     for problem, flags in (
-        ("--flops=My has no formula", ["--flops=My"]),
-        ("--flops=,2*F has no op", ["--flops=,2*F"]),
+        ("--flops=My does not contain a formula", ["--flops=My"]),
+        ("--flops=,2*F does not contain an op", ["--flops=,2*F"]),
         ("--flops=My,2*F gives op 'My' a second formula", ["--flops=My,F", "--flops=My,2*F"]),
         ("2*Q", ["--flops=My,2*Q"]),
         ("--shape contains 'x'", ["--shape=x"]),

@@ -87,7 +87,10 @@ def test_a_part_that_is_not_there_gives_the_names_of_those_that_are(
 ) -> None:
     assert litert_npu("inspect", compiled, "--extract=Other", "--output=part") == 2
     printed = capsys.readouterr().err
-    assert "the file has no part named 'Other'" in printed and "MyOp/lib/common.cl" in printed
+    assert (
+        "no asset, byte code or metadata with the name 'Other'" in printed
+        and "MyOp/lib/common.cl" in printed
+    )
     assert not (in_folder / "part").exists()
 
 

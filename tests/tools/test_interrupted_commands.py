@@ -90,7 +90,7 @@ def test_a_compilation_leaves_the_old_file_or_none(
         command.type(CTRL_C)
         status, lines = command.end()
     assert status == INTERRUPTED
-    outcome = "is as it was" if is_there else "was not written"
+    outcome = "is unchanged" if is_there else "was not written"
     assert lines[-1].startswith("CANCELLED: interrupted. The work was at step 'build' (")
     assert lines[-1].endswith(f" of 12000 done). out.tflite {outcome}")
     assert not any("%" in line for line in lines)

@@ -68,7 +68,10 @@ def test_no_file_names_what_is_loaded_read_or_written(told: dict[str, str]) -> N
 
 
 def test_a_value_that_no_flag_has_is_a_fault_of_the_file() -> None:
-    with pytest.raises(LiteRtError, match="compiler_options_max_partitions") as error:
+    with pytest.raises(
+        LiteRtError,
+        match="contains an invalid flag: --compiler_options_max_partitions=many: the flag needs",
+    ) as error:
         made_with({"compiler_options_max_partitions": "many"})
     assert error.value.status is Status.INVALID_FLATBUFFER
     assert error.value.where == "told.tflite"

@@ -66,7 +66,7 @@ def strange(copying: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> st
 def test_a_file_of_this_users_runs_as_it_was_to(copying: str, capsys: Capture) -> None:
     assert not is_isolated(copying)
     assert not is_isolated(copying, isolated=True)
-    assert "not compiled here" not in capsys.readouterr().err
+    assert "not compiled by you" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("isolated", [False, True])
@@ -74,7 +74,10 @@ def test_another_users_file_is_isolated(strange: str, capsys: Capture, isolated:
     assert is_isolated(strange, isolated=isolated)
     text = capsys.readouterr().err
     assert text.count("\n") == 1
-    assert "copying.tflite was not compiled here by you: the seal comes from another user" in text
+    assert (
+        "copying.tflite was not compiled by you on this machine: the seal comes from another user"
+        in text
+    )
     assert "--sandbox=off" in text
 
 
@@ -98,7 +101,7 @@ def test_a_file_without_a_seal_is_a_strangers(
         write_model(model, "unsealed.tflite")
     for mode in ("", "try"):
         assert is_isolated("unsealed.tflite", mode)
-        assert "not compiled here by you" in capsys.readouterr().err
+        assert "not compiled by you on this machine" in capsys.readouterr().err
 
 
 def test_a_compiled_file_without_npu_calls_is_a_strangers_too(
@@ -109,7 +112,7 @@ def test_a_compiled_file_without_npu_calls_is_a_strangers_too(
         set_stamp(model, Stamp("Nobody", "NONE"))
         write_model(model, "stamped.tflite")
     assert litert_npu("run", "stamped.tflite") == 0
-    assert "was not compiled here by you" in capsys.readouterr().err
+    assert "was not compiled by you on this machine" in capsys.readouterr().err
 
 
 def test_who_asks_for_no_sandbox_gets_none(
@@ -118,12 +121,12 @@ def test_who_asks_for_no_sandbox_gets_none(
     assert not is_isolated(strange, "off")
     monkeypatch.setenv("LITERT_NPU_SANDBOX", "off")
     assert not is_isolated(strange)
-    assert "not compiled here" not in capsys.readouterr().err
+    assert "not compiled by you" not in capsys.readouterr().err
 
 
 def test_a_model_that_is_not_compiled_is_the_users(original: str, capsys: Capture) -> None:
     assert not is_isolated(original)
-    assert "not compiled here" not in capsys.readouterr().err
+    assert "not compiled by you" not in capsys.readouterr().err
 
 
 def test_a_changed_file_is_refused_before_it_runs(sealed: str) -> None:
@@ -196,7 +199,7 @@ def test_run_says_whose_file_it_is(
             monkeypatch.setenv("LITERT_NPU_DATA_DIR", str(tmp_path / place))
         for flags in ([], ["--sandbox=off"]):
             assert litert_npu("run", copying, *flags) == 0
-            told = "was not compiled here by you" in capsys.readouterr().err
+            told = "was not compiled by you on this machine" in capsys.readouterr().err
             assert told == (is_strange and not flags)
 
 
@@ -227,7 +230,7 @@ def test_compare_runs_a_strangers_file_apart(
         ):
             assert litert_npu("compare", copying, "--reference=golden.npz", flag) == 0
             is_told = is_strange and flag != "--sandbox=off"
-            assert ("was not compiled here by you" in capsys.readouterr().err) == is_told
+            assert ("was not compiled by you on this machine" in capsys.readouterr().err) == is_told
             assert set(loaded) == {(is_isolated, is_told)}
             loaded.clear()
 
@@ -255,4 +258,4 @@ def test_what_measures_needs_no_seal_of_a_model(
     original: str, command: str, litert_npu: LitertNpu, capsys: Capture
 ) -> None:
     assert litert_npu(command, original, "--runs=2", "--warm_up=0") == 0
-    assert "was not compiled here" not in capsys.readouterr().err
+    assert "was not compiled by you" not in capsys.readouterr().err

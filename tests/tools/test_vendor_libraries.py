@@ -50,7 +50,10 @@ def test_a_library_that_is_not_there_is_no_vendor_s_name() -> None:
 def test_an_installed_vendor_stands_alone() -> None:
     with pytest.raises(LiteRtError, match=r"no such file or folder \(Null\)") as error:
         find_libraries(["Null", "Reference"])
-    assert error.value.hint == "Give either the name of an installed vendor, or files."
+    assert (
+        error.value.hint
+        == "Give either the name of one installed vendor, or the paths of a vendor's files."
+    )
 
 
 def test_a_vendor_that_is_not_there_is_told_of() -> None:

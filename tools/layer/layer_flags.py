@@ -169,7 +169,7 @@ def open_layer(request: Mapping[str, Any], *, is_frozen: bool = False) -> Iterat
     described = described_names(path, compiler.asset_root)
     if choice.model and (choice.inputs or choice.outputs or choice.options):
         raise usage_error(
-            "the command line has both a model, and shapes or options",
+            "the command line has both --model, and shapes or options of an op",
             "Give either --model, or --inputs, --outputs and --options.",
         )
     with read_model(choice.model) if choice.model else nullcontext() as model:

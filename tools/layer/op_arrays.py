@@ -12,7 +12,6 @@ from litert.core.status import Status
 from ..array_files import (
     InputArray,
     TensorSpec,
-    array_text,
     complete_inputs,
     find_arrays,
     read_inputs,
@@ -66,11 +65,21 @@ def _as_type(given: InputArray, spec: TensorSpec) -> InputArray:
     import numpy as np
 
     array, dtype = given.value, np.dtype(spec.dtype)
-    if array.shape != spec.shape or not np.can_cast(array.dtype, dtype, "same_kind"):
+    if array.shape != spec.shape:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"input '{spec.name}' is {array_text(array)}, but the op takes {spec}",
+            f"the array for input '{spec.name}' has the shape {list(array.shape)}, but the op needs the shape "
+            f"{list(spec.shape)}",
             given.origin,
+            "Give an array with the shape of the input.",
+        )
+    if not np.can_cast(array.dtype, dtype, "same_kind"):
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            f"the array for input '{spec.name}' has elements of type {array.dtype}, but the op needs elements of "
+            f"type {spec.dtype}",
+            given.origin,
+            f"Convert the array with array.astype({spec.dtype!r}).",
         )
     return InputArray(array.astype(dtype), given.origin)
 
@@ -79,7 +88,8 @@ def read_golden(op: Op, files: Sequence[str]) -> dict[str, Any]:
     """Reads the expected outputs of an op from files, and returns them by name."""
     specs = output_specs(op)
     whole = [path for path in files if path.endswith(".npz")]
-    single = read_inputs([path for path in files if path not in whole], specs, VALUE_RANGE)
+    others = [path for path in files if path not in whole]
+    single = read_inputs(others, specs, VALUE_RANGE, "output", "golden")
     found = {name: array.value for name, array in single.items()}
     for path in whole:
         found |= find_arrays(path, specs, "out")

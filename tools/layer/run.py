@@ -165,8 +165,8 @@ def _unusual_numbers(outputs: Mapping[str, Any]) -> Iterator[str]:
             infinite = int(array.size - finite.sum()) - nan
             first = [int(i) for i in np.unravel_index(int(np.argmin(finite)), array.shape)]
             yield (
-                f"{name_text(name)} has {nan} NaN and {infinite} infinite among {array.size} elements, "
-                f"the first at {first}"
+                f"output '{name_text(name)}' contains {nan} NaN and {infinite} infinite among {array.size} "
+                f"elements, the first at index {first}"
             )
 
 

@@ -24,15 +24,15 @@ _HINTS = {
     "time, raise --timeout_s.",
 }
 _COMPILER_HINT = (
-    "OpenCL compilers crash or hang on some kernels: simplify the kernel, or use another driver "
-    "(LITERT_NPU_OPENCL)."
+    "OpenCL compilers crash or hang on some kernels: simplify the kernel, or choose another OpenCL driver with "
+    "the environment variable LITERT_NPU_OPENCL."
 )
 _COMPILER_HINTS = {
     Status.RUNTIME_FAILURE: _COMPILER_HINT,
     Status.TIMEOUT_EXPIRED: f"{_COMPILER_HINT} If the compiler only needs more time, raise "
     "--timeout_s.",
 }
-_START_HINTS = {Status.TIMEOUT_EXPIRED: "No kernel has run yet: raise --timeout_s."}
+_START_HINTS = {Status.TIMEOUT_EXPIRED: "No kernel has run yet. Raise --timeout_s."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def run_safely(target: str, request: Mapping[str, Any]) -> Answer:
       LiteRtError: The error that the child raised; RUNTIME_FAILURE or TIMEOUT_EXPIRED, with a message about the
         step that was running.
     """
-    last: dict[str, Any] = {"stage": "it was starting", "hints": _START_HINTS}
+    last: dict[str, Any] = {"stage": "the process was starting", "hints": _START_HINTS}
     try:
         for message in call_in_child(
             target,

@@ -25,7 +25,10 @@ def explorer_files(page: Page, path: str) -> Mapping[str, str]:
     """Returns files by path: the graph (`model.json`), and the numbers of each measure (`model.time.json`)."""
     if not page.graph:
         raise LiteRtError(
-            Status.UNSUPPORTED, "the page has no graph to write for Model Explorer", path
+            Status.UNSUPPORTED,
+            "the command has no graph to write for Model Explorer",
+            path,
+            "Omit --model_explorer.",
         )
     names = _graph_names(page.graph)
     graphs = [

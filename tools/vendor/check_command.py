@@ -116,7 +116,7 @@ def _companion(text: str) -> tuple[str, str]:
     missing = [part for part, value in parts.items() if not value]
     if missing:
         raise usage_error(
-            f"--companion={text} lacks {' and '.join(missing)}",
+            f"--companion={text} does not contain {' and '.join(missing)}",
             "Write the value as op/relative/path,path/to/file.",
         )
     return name, path
@@ -126,9 +126,11 @@ def _options(texts: Sequence[str]) -> dict[str, str]:
     options: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
-        if not name or name in options:
+        if not name:
+            raise usage_error(f"--option={text} does not have the form name=value")
+        if name in options:
             raise usage_error(
-                f"--option={text} does not have the form name=value, or the name was given before"
+                f"--option={text} sets option '{name}' again", "Give each option only once."
             )
         options[name] = value if equals else "true"
     return options

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from litert.conformance.checks import Finding
     from litert.conformance.probe import Probe
 
-NOT_ASKED = "--rule names others"
+NOT_ASKED = "--rule selects other rules"
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
     references = {op: load_reference(text) for op, text in options.references}
     if plugin is None and (options.soc_model or options.vendor_options):
         raise usage_error(
-            "--soc_model and --option are for a compiler plugin, but the vendor has none",
+            "--soc_model and --option are for a compiler plugin, but the command line gives no compiler plugin",
             "Omit both flags, or give the compiler plugin too.",
         )
     asked = {**asdict(options), "manufacturer": libraries.manufacturer}
@@ -141,7 +141,7 @@ def _check_rules(
         kinds = [kind for kind, checked in by_kind.items() if checked.intersection(rules)]
         if not rules:
             hint = did_you_mean(name, contract, "docs/vendor_contract.md lists the names.")
-            raise usage_error(f"the contract has no rule '{name}'", hint)
+            raise usage_error(f"LiteRT's contract with vendors has no rule '{name}'", hint)
         if not kinds:
             raise usage_error(
                 f"--rule={name} has no check of its own, because {NOT_CHECKABLE[name]}",
@@ -162,8 +162,9 @@ def _check_request(options: CheckOptions, manufacturer: str) -> None:
     for name in options.vendor_options:
         if manufacturer and not is_option_of(manufacturer, name):
             raise usage_error(
-                f"'{name}' is not an option of {manufacturer}",
-                "Give only options whose names begin with the vendor's name: hosts pass no other options.",
+                f"--option={name} is not an option of vendor '{manufacturer}'",
+                f"Give only options that begin with the vendor's name, as in {manufacturer.lower()}_option. "
+                "LiteRT passes no other options to the vendor.",
             )
 
 
@@ -261,7 +262,7 @@ def _compile(
     for kind, ops in (("assets", dict(options.assets)), ("references", references)):
         if idle := [op for op in ops if op not in taken]:
             remarks.append(
-                f"No run used these {kind}: {', '.join(idle)}. Check the names of the ops: the "
-                "plugin takes no op with such a name."
+                f"No run used the {kind} for these ops: {', '.join(idle)}. Check the names of the ops: the "
+                "plugin accepts no op with such a name."
             )
     return entries, remarks

@@ -69,7 +69,7 @@ def _plan(origin: Origin, folder: str) -> PlannedLibrary:
     if isinstance(vendor, (str, os.PathLike)):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            "the vendor's code is a shared library already, so there is nothing to export",
+            "the vendor's code is already a shared library, so there is nothing to export",
             os.fspath(vendor),
             "Stock LiteRT can load this library.",
         )
@@ -105,8 +105,8 @@ _FLAGS = (
 
 def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
     if bool(arguments) == bool(flags.manufacturer):
-        both = "the command line has both --manufacturer and FILES"
-        neither = "the command line has neither --manufacturer nor FILES"
+        both = "the command line has both --manufacturer and files"
+        neither = "the command line has neither --manufacturer nor files"
         raise usage_error(both if arguments else neither, "Give one of the two. See --help.")
     if arguments:
         origins = [read_origin(path) for path in arguments]

@@ -76,8 +76,8 @@ def find_libraries(names: Sequence[str]) -> VendorLibraries:
         if kind in origins:
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
-                f"found two libraries of the same kind: {origins[kind]} and {path}",
-                hint="Give the files to check instead of a folder.",
+                f"there are two files for a {KINDS[kind].title}: {origins[kind]} and {path}",
+                hint="Give only one of the two files, and no folder that contains both.",
             )
         origins[kind] = path
         manufacturer = manufacturer or owner
@@ -141,12 +141,11 @@ def _files(names: Sequence[str]) -> list[str]:
                     Status.NOT_FOUND,
                     f"no file in the folder has a name like {', '.join(patterns)}",
                     name,
+                    "Give the folder that contains the vendor's files.",
                 )
             files += found
         elif not os.path.exists(name):
-            hint = (
-                "Give either the name of an installed vendor, or files." if len(names) > 1 else ""
-            )
+            hint = "Give either the name of one installed vendor, or the paths of a vendor's files."
             raise LiteRtError(Status.NOT_FOUND, "no such file or folder", name, hint)
         else:
             files.append(name)

@@ -55,6 +55,7 @@ def read_byte_code(data: memoryview) -> Mapping[str, Function]:
         raise LiteRtError(
             Status.INCOMPATIBLE_BYTE_CODE_VERSION,
             "the byte code was not written by Nickel's compiler",
+            hint="Compile the model again, for Nickel.",
         )
     return functions
 

@@ -16,6 +16,7 @@ from compiler_plugin.plugin import (
     OpList,
 )
 from litert.core.compiler_options import CompilerOptions
+from litert.core.counts import count_text
 from litert.core.element_type import ElementType
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
@@ -35,8 +36,11 @@ class NickelPlugin(CompilerPlugin):
     def __init__(self, compiler_options: CompilerOptions) -> None:
         for name in compiler_options.vendor_options:
             if name not in OPTIONS:
-                known = f"Use {', '.join(OPTIONS)}." if OPTIONS else "Nickel has no options."
-                raise LiteRtError(Status.INVALID_TOOL_CONFIG, f"no option '{name}'", hint=known)
+                what = f"Nickel has no option '{name}'"
+                known = (
+                    f"Use {', '.join(OPTIONS)}." if OPTIONS else "Omit it: Nickel has no options."
+                )
+                raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=known)
         self._assets = {info.op_name for info in compiler_options.custom_op_infos}
 
     def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
@@ -54,7 +58,8 @@ class NickelPlugin(CompilerPlugin):
         if op.name == "Gain" and "Gain" not in self._assets:
             return "op Gain has no asset: give a file by --npu_custom_op_info=Gain,FILE"
         if len(op.inputs) != OPS[op.name] or len(op.outputs) != 1:
-            return "the op has another number of inputs or outputs than the NPU supports"
+            inputs = count_text(OPS[op.name], "input")
+            return f"the NPU supports {op.name} only with {inputs} and 1 output"
         output = op.outputs[0].type
         for tensor in op.inputs:
             if tensor is None or tensor.type != output:

@@ -100,8 +100,7 @@ class NickelDispatch(Dispatch[NickelDevice, NickelCall]):
         if any(array is None for array in (*call.inputs, *call.outputs)):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                "an input or output of the call has no buffer",
-                call.function_name,
+                f"an input or output of the call of function '{call.function_name}' has no buffer",
             )
         operands = [call.inputs[index] for index in call.operands]
         if call.gain is not None:
@@ -112,13 +111,21 @@ class NickelDispatch(Dispatch[NickelDevice, NickelCall]):
 def _read_gain(device: NickelDevice) -> float:
     """YOUR ASSETS: returns the number in Gain's asset."""
     if "Gain" not in device.assets:
-        raise LiteRtError(Status.NOT_FOUND, "op Gain has no asset")
+        raise LiteRtError(
+            Status.NOT_FOUND,
+            "the compiled file contains no asset for op Gain",
+            hint="Compile the model again, with --npu_custom_op_info=Gain,FILE.",
+        )
     try:
         gain = float(bytes(device.assets["Gain"].view))
     except ValueError:
         gain = math.nan
     if not math.isfinite(gain):
-        raise LiteRtError(Status.INVALID_ARGUMENT, "the asset of op Gain is not a number")
+        raise LiteRtError(
+            Status.INVALID_ARGUMENT,
+            "the asset of op Gain is not a number",
+            hint="Write a number into the asset's file, and compile the model again.",
+        )
     return gain
 
 

@@ -94,12 +94,16 @@ def test_a_compiler_that_crashes_is_explained_whichever_it_is(
 ) -> None:
     def call(target: str, *_: object, **__: object) -> Iterator[object]:
         yield safe_process.compiling("k.cl")
-        raise LiteRtError(Status.RUNTIME_FAILURE, "it crashed", target)
+        raise LiteRtError(Status.RUNTIME_FAILURE, "the process crashed", target)
 
     monkeypatch.setattr(safe_process, "call_in_child", call)
-    with pytest.raises(LiteRtError, match=r"it crashed while k\.cl was being compiled") as error:
+    with pytest.raises(
+        LiteRtError, match=r"the process crashed while k\.cl was being compiled"
+    ) as error:
         safe_process.run_safely("a:b", {"path": "k.cl", "timeout_s": 1})
-    assert "another driver (LITERT_NPU_OPENCL)" in error.value.hint
+    assert (
+        "another OpenCL driver with the environment variable LITERT_NPU_OPENCL" in error.value.hint
+    )
     assert "--timeout_s" not in error.value.hint
     assert "PoCL" not in error.value.hint and "vectors" not in error.value.hint
 
@@ -110,7 +114,7 @@ def test_a_kernel_that_crashes_is_laid_to_what_is_known_of_it(
 ) -> None:
     def call(target: str, *_: object, **__: object) -> Iterator[object]:
         yield safe_process.stage("kernel 'k' was running", cause)
-        raise LiteRtError(Status.RUNTIME_FAILURE, "it crashed (SIGSEGV)", target)
+        raise LiteRtError(Status.RUNTIME_FAILURE, "the process crashed (SIGSEGV)", target)
 
     monkeypatch.setattr(safe_process, "call_in_child", call)
     with pytest.raises(LiteRtError) as error:

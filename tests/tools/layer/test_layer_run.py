@@ -73,7 +73,7 @@ def test_the_place_of_the_largest_difference_is_shown(
 ) -> None:
     assert litert_npu(*RUN, "--reference=ref.py:wrong") == 1
     printed = capsys.readouterr().out
-    assert "FAILED: greatest difference 0.5" in printed and "at [1, 2]" in printed
+    assert "FAILED: greatest difference 0.5" in printed and "at index [1, 2])" in printed
     assert litert_npu(*RUN, "--reference=ref.py:wrong", "--tolerance=0.6") == 0
 
 
@@ -225,7 +225,8 @@ def test_nan_and_infinity_are_told_of(author: Path, litert_npu: LitertNpu, capsy
     assert litert_npu("layer", "run", "k.cl", *SHAPES, "--repeat=0") == 0
     printed = capsys.readouterr().out
     assert "out  output0: float32[2, 4], 3 to 3, mean 3" in printed
-    assert "note: output0 has 1 NaN and 2 infinite among 8 elements, the first at [1, 1]" in printed
+    note = "note: output 'output0' contains 1 NaN and 2 infinite among 8 elements, the first at index [1, 1]"
+    assert note in printed
 
 
 def test_faults_are_found_in_another_layout_too(
@@ -271,7 +272,7 @@ def test_a_reference_that_fails_shows_its_own_line(
     assert litert_npu(*RUN, "--reference=f.py:f") == 2
     printed = capsys.readouterr().err
     assert (
-        "INVALID_ARGUMENT: the reference function fails: ValueError: operands could not be"
+        "INVALID_ARGUMENT: reference function 'f' fails: ValueError: operands could not be"
         in printed
     )
     assert "(3,) (4,) (f.py:4):\n      4 | return np.ones(3) + np.ones(4)\n" in printed
@@ -289,17 +290,23 @@ def test_a_reference_that_fails_shows_its_own_line(
 WRONG = {
     "another shape": (
         ["--input=x.npy"],
-        "input 'input0' is float64[3], but the op takes float32[2, 4]",
+        "the array for input 'input0' has the shape [3], but the op needs the shape [2, 4] (x.npy)",
     ),
-    "no such input": (["--input=z=x.npy"], "'z' is not the name or index of a tensor"),
+    "no such input": (
+        ["--input=z=x.npy"],
+        "there is no input with the name or index 'z' (--input=z=x.npy)",
+    ),
     "no reference": (["--reference=ref.py:none"], "the file has no function 'none'"),
     "no file": (["--reference=no.py:f"], "NOT_FOUND: no such file (no.py)"),
-    "no module": (["--reference=f"], "--reference is 'f', but must be file.py:function"),
+    "no module": (
+        ["--reference=f"],
+        "the reference function is 'f', but must have the form file.py:function",
+    ),
     "a reference that fails": (["--reference=ref.py:fails"], "ValueError: of a kind"),
     "too many": (["--reference=ref.py:too_many"], "returns 2 arrays, but the op has 1 output"),
     "nothing": (
         ["--reference=ref.py:nothing"],
-        "INVALID_ARGUMENT: the reference function returns nothing",
+        "INVALID_ARGUMENT: reference function 'nothing' returns None (ref.py). Return one array for each output",
     ),
     "a formula": (["--flops=2*Q"], "formula '2*Q'"),
     "golden": (["--golden=nothing.npy"], "no such file"),

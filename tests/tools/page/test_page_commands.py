@@ -255,7 +255,7 @@ def test_a_page_never_replaces_the_model(
     assert litert_npu(command, scale, f"--{flag}={scale}") != 0
     assert scale.read_bytes() == before
     noun = "the HTML page" if flag == "html" else "the graph"
-    assert f"{noun} would replace {scale}" in capfd.readouterr().err
+    assert f"{noun} would replace file '{scale}'" in capfd.readouterr().err
 
 
 NODE_FIELDS = {

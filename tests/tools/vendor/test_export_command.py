@@ -143,8 +143,8 @@ def test_a_library_needs_nothing_of_python_to_be_loaded(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "has neither --manufacturer nor FILES"),
-        (["LiteRtDispatch_A.py", "--manufacturer=Null"], "has both --manufacturer and FILES"),
+        ([], "has neither --manufacturer nor files"),
+        (["LiteRtDispatch_A.py", "--manufacturer=Null"], "has both --manufacturer and files"),
         (["--manufacturer=Nobody"], "there is no package for vendor 'Nobody', only for "),
         (["vendor.py"], "a vendor's Python file must be called LiteRtCompilerPlugin_"),
         (["LiteRtDispatch_.py"], "a vendor's Python file must be called LiteRtCompilerPlugin_"),
