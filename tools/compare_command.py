@@ -58,6 +58,7 @@ class CompareCommandOptions:
 
     Attributes:
       apply: Options for compiling the model; None if the command line has no flags for compiling.
+      apply_flags: The flags for compiling in the command line, for messages.
       reference: Path of the model that stock LiteRT runs as the reference, or of a file with golden arrays; "" for
         the compared model itself.
       kernels: Kernels of stock LiteRT that compute the reference.
@@ -73,6 +74,7 @@ class CompareCommandOptions:
     """
 
     apply: ApplyOptions | None = None
+    apply_flags: Sequence[str] = ()
     reference: str = ""
     kernels: str = _KERNELS[0]
     functions: Sequence[str] = ()
@@ -100,8 +102,8 @@ def compare(path: str, options: CompareCommandOptions) -> CompareReport:
     if other and not compiled and options.apply is not None and not os.path.samefile(path, other):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            "flags for compiling, such as --npu_custom_op_info and the vendor's flags, cannot be combined with "
-            "--reference, because the file is not compiled",
+            f"flags for compiling ({' '.join(options.apply_flags)}) cannot be combined with --reference, because "
+            "the file is not compiled",
             path,
             "To compare the file with the reference, leave out the flags for compiling. To compile the file "
             "and compare the compiled model with the file, leave out --reference.",
@@ -225,7 +227,7 @@ def _engine_options(
             for name, reason in left.items():
                 by_reason.setdefault(reason, []).append(f"'{name}'")
             reasons = "; ".join(
-                f"{reason} ({', '.join(names)})" for reason, names in by_reason.items()
+                f"for {', '.join(names)}, {reason}" for reason, names in by_reason.items()
             )
             raise LiteRtError(
                 Status.NOT_FOUND,
@@ -319,6 +321,7 @@ def _run(flags: FlagValues, arguments: Sequence[str]) -> int:
         unknown += [o for o in add_made_with(flags, path) if o.partition("=")[0] not in given]
     options = CompareCommandOptions(
         _read_compile_flags(flags, unknown),
+        [*given_arguments(flags, PLAN_FLAGS), *unknown],
         flags.reference,
         flags.kernels,
         flags.reference_function,

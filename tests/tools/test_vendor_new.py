@@ -60,7 +60,7 @@ def test_a_new_vendor_does_what_its_readme_says(
     assert passed in run(f"{install} && python -m pytest tin_npu", tmp_path, own_environment)
     if lang != "python":
         export = "! litert-npu vendor export --manufacturer=Tin"
-        assert "shared library already" in run(export, tmp_path, own_environment)
+        assert "already a shared library" in run(export, tmp_path, own_environment)
 
 
 def test_a_vendor_in_cpp_differs_from_one_in_c_in_its_sources_alone() -> None:

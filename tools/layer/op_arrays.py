@@ -71,7 +71,7 @@ def _as_type(given: InputArray, spec: TensorSpec) -> InputArray:
             f"the array for input '{spec.name}' has the shape {list(array.shape)}, but the op needs the shape "
             f"{list(spec.shape)}",
             given.origin,
-            "Give an array with the shape of the input.",
+            "Save an array of this shape in the file.",
         )
     if not np.can_cast(array.dtype, dtype, "same_kind"):
         raise LiteRtError(

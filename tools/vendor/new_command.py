@@ -57,7 +57,7 @@ def new_vendor(name: str, lang: str) -> Mapping[str, str]:
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{0,23}", name):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the vendor name '{name}' is not allowed, because files and packages get this name",
+            f"the vendor name '{name}' cannot be a part of the names of files and packages",
             hint="Use at most 24 letters and digits, and begin with a letter.",
         )
     _check_free(name)
