@@ -176,7 +176,7 @@ def test_a_folder_that_cannot_be_made_is_told_of(
         ("TABLE = 3", "the module does not define DISPATCH"),
         (
             "DISPATCH = '/opt/libLiteRtDispatch_Bad.so'",
-            "the vendor's code is a already a shared library",
+            "the vendor's code is already a shared library",
         ),
         (_OF_USE_HERE, "elsewhere"),
     ],
