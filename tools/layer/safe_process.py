@@ -32,7 +32,7 @@ _COMPILER_HINTS = {
     Status.TIMEOUT_EXPIRED: f"{_COMPILER_HINT} If the compiler only needs more time, raise "
     "--timeout_s.",
 }
-_START_HINTS = {Status.TIMEOUT_EXPIRED: "No kernel has run yet. Raise --timeout_s."}
+_START_HINTS = {Status.TIMEOUT_EXPIRED: "No kernel has run yet: raise --timeout_s."}
 
 
 @dataclass(frozen=True, slots=True)
