@@ -442,7 +442,7 @@ def test_a_soc_model_that_is_asked_for_is_the_only_one(
 
 def test_a_plugins_settings_mean_nothing_to_a_dispatch_library_alone(broken_vendor: Path) -> None:
     with pytest.raises(
-        LiteRtError, match="for a compiler plugin, but the checked vendor has no compiler plugin"
+        LiteRtError, match="for a compiler plugin, but this vendor has no compiler plugin"
     ) as error:
         check(broken_vendor / DISPATCH, "--soc_model=BRK1")
     assert error.value.status is Status.INVALID_TOOL_CONFIG

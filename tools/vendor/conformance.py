@@ -105,7 +105,7 @@ def check_vendor(libraries: VendorLibraries, options: CheckOptions) -> Conforman
     references = {op: load_reference(text) for op, text in options.references}
     if plugin is None and (options.soc_model or options.vendor_options):
         raise usage_error(
-            "--soc_model and --option are for a compiler plugin, but the checked vendor has no compiler plugin",
+            "--soc_model and --option are for a compiler plugin, but this vendor has no compiler plugin",
             "Omit both flags, or give the compiler plugin too.",
         )
     asked = {**asdict(options), "manufacturer": libraries.manufacturer}
