@@ -46,19 +46,22 @@ def test_an_op_is_named_by_the_description_of_its_layer() -> None:
     assert choose_op_name(OpChoice("m"), "mine.xml", model(), ["X", "B"]) == "B"
     assert choose_op_name(OpChoice(), "mine.xml", None, ["Sinh"]) == "Sinh"
     assert choose_op_name(OpChoice(), "mine.xml", None, ["Sinh", "Cosh"]) == "mine"
-    with pytest.raises(LiteRtError, match="no op 'mine' in the model"):
+    with pytest.raises(
+        LiteRtError, match=r"mine\.xml contains layers for several ops of the model"
+    ):
         choose_op_name(OpChoice("m"), "mine.xml", model(), ["A", "B"])
 
 
 @pytest.mark.parametrize(
     ("path", "op", "said"),
     [
-        ("x.cl", "", "no op 'x' in the model"),
-        ("A.cl", "C", "no op 'C' in the model"),
+        ("x.cl", "", "the model contains no op with the file's name, 'x' ("),
+        ("A.cl", "C", "the model contains no op 'C' ("),
         (
             "A.cl",
             "4",
-            "op index 4 is out of range: the 4 ops have the indices 0 to 3 (main subgraph of ",
+            "op index 4 is out of range: the 4 ops have the indices 0 to 3 (m.tflite, subgraph 0). Correct --op. "
+            "To list the subgraphs and ops, run litert-npu inspect m.tflite --dump.",
         ),
     ],
 )
@@ -91,7 +94,7 @@ def test_an_op_of_another_subgraph_is_chosen_by_its_place() -> None:
     (only,) = find_subjects(choice, "A", two)
     assert only.title == "op 1 of subgraph 1 of m" and only.op.custom_options
     for place, said in (
-        ("1:2", r"op index 2 is out of range: the 2 ops .* \(subgraph 1 of "),
+        ("1:2", r"op index 2 is out of range: the 2 ops .* \(m, subgraph 1\)"),
         ("2:0", "subgraph index 2 is out of range: the 2 subgraphs"),
     ):
         with pytest.raises(LiteRtError, match=said):
@@ -151,22 +154,26 @@ def test_scales_and_zero_points_stand_behind_integers() -> None:
     ],
 )
 def test_what_is_no_quantization_is_refused(text: str) -> None:
-    with pytest.raises(LiteRtError, match=rf"--inputs: '{text}' is not a quantized tensor"):
+    with pytest.raises(
+        LiteRtError, match=rf"--inputs contains '{text}', which does not describe a qua"
+    ):
         parse_tensors(text, "--inputs")
 
 
 @pytest.mark.parametrize("text", ["2xf33", "x2xf32", "2,f32x", "-1xf32", "1x??xf32", "f32,,f32"])
 def test_what_is_no_type_is_refused(text: str) -> None:
-    with pytest.raises(LiteRtError, match=r"--inputs: '.*' is not a tensor"):
+    with pytest.raises(
+        LiteRtError, match=r"--inputs contains '.*', which does not describe a tensor"
+    ):
         parse_tensors(text, "--inputs")
 
 
 @pytest.mark.parametrize(
     ("outputs", "options", "said"),
     [
-        ("", "", "neither a model nor shapes of an op are given"),
-        ("4xf32", "{", "--options: the text is not JSON"),
-        ("4xf32", "[1]", "--options: the JSON text is not an object"),
+        ("", "", "the op's shapes are unknown, because neither --model nor --outputs is set"),
+        ("4xf32", "{", "--options is not valid JSON text"),
+        ("4xf32", "[1]", "--options is JSON text, but not an object in braces"),
         ("4xf32", "@/no/such/file", "no such file"),
     ],
 )

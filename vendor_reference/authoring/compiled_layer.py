@@ -92,8 +92,8 @@ class CompiledLayer:
         task = self.task
         if isinstance(task, KernelTask):
             return task, self.executable.programs[task.program]
-        what = "the layer is not an OpenCL kernel"
-        raise LiteRtError(Status.UNSUPPORTED, what, task.asset.file_name)
+        what = "this command needs a layer with an OpenCL kernel, but the layer is code for the CPU"
+        raise LiteRtError(Status.UNSUPPORTED, what, self.options.path)
 
     def text(self, program: Program) -> ProgramText:
         """Returns the source text of a program exactly as the OpenCL compiler gets it.
@@ -125,8 +125,8 @@ def compile_layer(subject: Subject, options: LayerOptions) -> Iterator[CompiledL
         report = apply_plugin(model_path, output_path, _apply_options(subject, options))
         if report.cpu_ops or len(report.calls) != 1:
             reasons = dict.fromkeys(f"op '{op.name}': {op.reason}" for op in report.cpu_ops)
-            what = f"the NPU does not accept {'; '.join(reasons) or 'the op'}"
-            raise LiteRtError(Status.UNSUPPORTED, what, options.path)
+            what = f"with the layer {options.path}, the NPU cannot run {'; '.join(reasons) or 'the op'}"
+            raise LiteRtError(Status.UNSUPPORTED, what)
         with read_model(output_path) as compiled:
             calls = [op for op in compiled.ops() if is_dispatch_op(op)]
             module = compiled.byte_code[0]

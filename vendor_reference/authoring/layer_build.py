@@ -142,16 +142,17 @@ def _files(options: LayerOptions, op_name: str, with_source: bool) -> dict[str, 
     if layer.type is not LayerType.OCL or any(f.packed_in is not None for f in layer.files()):
         raise LiteRtError(
             Status.UNSUPPORTED,
-            "the layer already contains machine code",
+            "the file contains machine code, but layer build needs OpenCL source code",
             options.path,
-            "Give a description (.json, .xml) or a kernel (.cl).",
+            "Build the layer's description (.json, .xml) or its kernel (.cl).",
         )
     if not with_source and description.path in {file.path for file in layer.files()}:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            "the source code cannot be omitted, because the source file is also the layer's description",
+            "--nosource cannot omit the source code, because the source file is also the layer's description",
             options.path,
-            "Describe the layer in a .json file in the same folder, and build this .json file.",
+            "Describe the layer in a .json file in the same folder, and build this .json file. litert-npu layer "
+            "new --kind=json writes an example.",
         )
     packed: dict[str, PackedFile] = {}
     for layer_file in (description, *layer.files()):

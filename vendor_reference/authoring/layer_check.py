@@ -93,7 +93,7 @@ def check_subject(
             task = compiled.task
             if isinstance(task, CpuTask):
                 found.notes.append(
-                    f"{task.entry}, on the CPU: implementation {task.implementation}"
+                    f"the CPU runs implementation {task.implementation} of the library's layer type '{task.entry}'"
                 )
             else:
                 found.kernel = list_kernel(compiled)

@@ -61,7 +61,10 @@ def begin_tuning(options: LayerOptions, subjects: Sequence[Subject]) -> TuneStar
             global_sizes.append(items)
             local_sizes.append(group or ())
             most_items.append(signature.max_group_size if signature else 256)
-    what = "the ops' global sizes have different numbers of dimensions"
+    what = (
+        "one local size cannot fit all the ops, because their global work sizes have different numbers of "
+        "dimensions"
+    )
     check_alike(map(len, global_sizes), what, options.path)
     measured = max(range(len(subjects)), key=lambda index: prod(global_sizes[index]))
     return TuneStart(global_sizes, local_sizes[measured], min(most_items), measured)
@@ -103,7 +106,8 @@ def try_local_size(
             if not is_alike or not np.allclose(actual, wanted, _RELATIVE, _ABSOLUTE, True):
                 raise LiteRtError(
                     Status.RUNTIME_FAILURE,
-                    ("the outputs differ: the kernel's results depend on the work group size"),
+                    "the outputs differ from those with the old local size, so the kernel's results depend on "
+                    "the local size",
                 )
         return median(running.measure_kernel(repeat))
 

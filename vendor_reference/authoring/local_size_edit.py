@@ -81,10 +81,10 @@ def find_description(options: LayerOptions, ops: Sequence[Op]) -> tuple[str, str
     path = f"{stem}.json"
     if os.path.lexists(path):
         what = (
-            "a .cl file cannot contain local sizes, and the new description for them cannot be written: "
-            f"{path} already exists"
+            "a .cl file cannot contain a local size, and a new description with the local size cannot be written, "
+            f"because {path} already exists"
         )
-        hint = f"If {path} describes the kernel, tune {path}; if not, move {path} away."
+        hint = f"If {path} describes this kernel, tune {path}; otherwise, rename or move {path}."
         raise LiteRtError(Status.ALREADY_EXISTS, what, options.path, hint)
     layer, _ = load_layer(options, ops[0].name)
     names = [
@@ -97,7 +97,8 @@ def find_description(options: LayerOptions, ops: Sequence[Op]) -> tuple[str, str
     ]
     check_alike(
         names,
-        ("the ops have different options, but a description can have only one set of options"),
+        "the ops have different options, but the new description for a .cl file names the same options for all "
+        "ops",
         options.path,
     )
     fields: dict[str, object] = {"version": 1, "sources": [os.path.basename(options.path)]}
@@ -119,10 +120,10 @@ def edit_local_size(path: str, op_name: str, sizes: Sequence[int], new_text: str
     if suffix not in (".json", ".xml"):
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"a {suffix or 'file'} cannot contain local sizes",
+            f"a {f'{suffix} file' if suffix else 'file without a suffix'} cannot contain a local size",
             path,
-            "Describe the kernel in a .json file in the same folder. litert-npu layer new --kind=json "
-            "writes an example.",
+            "Describe the kernel in a .json file in the same folder, and tune this .json file. litert-npu layer "
+            "new --kind=json writes an example.",
         )
     with MappedFile(path) as file:
         data = bytes(file.view)
@@ -132,7 +133,10 @@ def edit_local_size(path: str, op_name: str, sizes: Sequence[int], new_text: str
     except UnicodeDecodeError as error:
         at = error.start + len(data) - len(text)
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"the text is not UTF-8 at byte {at}", path
+            Status.INVALID_ARGUMENT,
+            f"the text is not UTF-8 at byte {at}",
+            path,
+            "Save the file as UTF-8.",
         ) from error
     except LiteRtError as error:
         raise LiteRtError(error.status, error.what, path, error.hint) from error
@@ -159,7 +163,7 @@ def _set_in_json(text: str, op_name: str, sizes: list[int]) -> str:
     if not begin or (len(names) > 1 and op_name not in names):
         raise LiteRtError(
             Status.UNSUPPORTED,
-            (f"the description has no layer '{op_name}' in which the local size could be set"),
+            f"the local size cannot be set, because the description contains no layer for op '{op_name}'",
         )
     index = names.index(op_name) if len(names) > 1 else 0
     start = end = begin.end()
@@ -204,9 +208,7 @@ def _set_in_xml(text: str, op_name: str, sizes: str) -> str:
     if not layers or (len(layers) > 1 and not named):
         raise LiteRtError(
             Status.UNSUPPORTED,
-            (
-                f"the description has no <CustomLayer> for '{op_name}' in which the local size could be set"
-            ),
+            f"the local size cannot be set, because the description contains no <CustomLayer> for op '{op_name}'",
         )
     begin, end = (named or layers)[-1].span()  # if a name occurs twice, the last one counts
     found = _XML_SIZES.search(masked, begin, end)

@@ -26,8 +26,8 @@ from vendor_reference.custom_layers.kernel_source import (
 from vendor_reference.programs.program_text import find_places
 
 _COST = (
-    "On a CPU, Intel's driver may then read and write elements one by one instead of as vectors, "
-    "which takes several times as long. Use size_t, which also works for more than 2^31 elements."
+    "On a CPU, Intel's driver may then read and write elements one by one instead of as vectors, and the kernel "
+    "may be several times slower. Use size_t, which also works for more than 2^31 elements."
 )
 _IDS = {"get_global_id", "get_global_linear_id", "get_local_id", "get_local_linear_id"}
 _ARITHMETIC = re.compile(r"min|max|clamp|abs|select|mul24|mad24|mad_sat|mul_hi|mad_hi|convert_\w+")
@@ -87,7 +87,8 @@ def find_narrow_index_notes(text: str) -> list[str]:
     shown = dict.fromkeys(f"'{index.name}' ({places[index.line - 1]})" for index in found)
     functions = " and ".join(sorted({index.function for index in found}))
     return [
-        f"an address uses an index from {functions} in a type narrower than size_t: {', '.join(shown)}. {_COST}"
+        f"the kernel computes memory addresses from {functions} in a type narrower than size_t: "
+        f"{', '.join(shown)}. {_COST}"
     ]
 
 

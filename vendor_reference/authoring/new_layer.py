@@ -82,7 +82,11 @@ def new_layer(
     """
     ops = [subject.op for subject in subjects]
     ports = [(tuple(t is not None for t in op.inputs), len(op.outputs)) for op in ops]
-    check_alike(ports, "the ops have different numbers of inputs or outputs", f"op '{op_name}'")
+    what = (
+        f"one layer cannot implement all '{op_name}' ops of the model, because they have different numbers of "
+        "inputs or outputs"
+    )
+    check_alike(ports, what, "")
     name = c_name(op_name)
     options = list(_options(ops))
     files = {f"{name}.cl": _kernel(name, kind, subjects, options)}

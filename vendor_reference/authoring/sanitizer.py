@@ -113,7 +113,9 @@ def simulated_device() -> Iterator[str]:
     """
     if not has_simulator():
         raise LiteRtError(
-            Status.NOT_FOUND, "Oclgrind is not installed", hint=f"Install it: {OCLGRIND.hint}."
+            Status.NOT_FOUND,
+            "--sanitize runs the kernel in the simulator Oclgrind, which is not installed",
+            hint=f"Install Oclgrind: {OCLGRIND.hint}.",
         )
     with temporary_folder() as folder:
         log = os.path.join(folder, "log")
@@ -149,8 +151,8 @@ def sanitize(
     for index, fault in enumerate(faults):
         if fault.kernel != task.entry:
             what = (
-                f"{fault.what}, in another kernel, which reorders elements that '{task.entry}' has not "
-                "written"
+                f"{fault.what}, in a kernel that reorders the outputs of kernel '{task.entry}', which has not "
+                "written all elements"
             )
             faults[index] = replace(fault, what=what, places=())
     return faults, text

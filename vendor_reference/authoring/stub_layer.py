@@ -16,7 +16,11 @@ def stub_layer(op_name: str, subjects: Sequence[Subject]) -> dict[str, str]:
     The kernel compiles for all ops named `op_name`.
     """
     numbers = [len(subject.op.outputs) for subject in subjects]
-    check_alike(numbers, "the ops have different numbers of outputs", f"op '{op_name}'")
+    what = (
+        f"one layer cannot implement all '{op_name}' ops of the model, because they have different numbers of "
+        "outputs"
+    )
+    check_alike(numbers, what, "")
     number = numbers[0]
     name = f"{c_name(op_name)}_stub"
     declared = ", ".join(f"__global OUTPUT{i}_TYPE* output{i}" for i in range(number))

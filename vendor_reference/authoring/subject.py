@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from math import inf
 
 from compiler_plugin.outline import extract, make_partition
-from litert.core.counts import out_of_range
+from litert.core.counts import count_text, names_text, out_of_range
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.input_file import read_input
 from litert.core.quantization import Quantization
+from litert.core.quoting import shell_word
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.builder import ModelBuilder
@@ -119,16 +120,20 @@ def choose_op_name(
         return common[0]
     if not choice.op and len(custom) == 1:
         return next(iter(custom))
-    wanted = (
-        f"no op '{choice.op or stem}'" if choice.op or stem else "the number of custom ops is not 1"
+    if choice.op:
+        what = f"the model contains no op '{choice.op}'"
+    elif len(common) > 1:
+        what = f"the op is unknown: --op is not set, and {asset_path} contains layers for several ops of the model"
+    elif stem:
+        what = f"the op is unknown: --op is not set, and the model contains no op with the file's name, '{stem}'"
+    else:
+        kinds = count_text(len(custom), "kind")
+        what = f"the op is unknown: --op is not set, and the model contains {kinds} of custom op"
+    kind = "custom op" if custom else "op"
+    hint = (
+        f"Set --op. {names_text(f'{kind} in the model', list(custom or names))}." if names else ""
     )
-    raise LiteRtError(
-        Status.NOT_FOUND,
-        f"{wanted} in the model",
-        choice.model,
-        f"Set --op to one of the model's {'custom ' if custom else ''}ops: "
-        f"{', '.join(custom or names) or 'it has none'}.",
-    )
+    raise LiteRtError(Status.NOT_FOUND, what, choice.model, hint)
 
 
 def find_subjects(choice: OpChoice, op_name: str, model: Model) -> list[Subject]:
@@ -165,8 +170,8 @@ def given_subject(choice: OpChoice, op_name: str) -> Subject:
     if not outputs:
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            "neither a model nor shapes of an op are given",
-            hint="Give --model=FILE, or --inputs=1x8x8x4xf32 and --outputs=1x8x8x4xf32.",
+            "the op's shapes are unknown, because neither --model nor --outputs is set",
+            hint="Set --model=FILE, or set --inputs and --outputs to tensors, as in --outputs=1x8x8x4xf32.",
         )
     builder = ModelBuilder()
     tensors = [_add(builder.input, f"input{i}", *given) for i, given in enumerate(inputs)]
@@ -192,14 +197,20 @@ def parse_tensors(text: str, flag: str) -> list[tuple[RankedTensorType, Quantiza
         match = _TYPE.fullmatch(type_text)
         element_type = _TYPES.get(match[2]) if match else None
         if match is None or element_type is None:
-            hint = f"Write sizes and an element type, as in 1x8x8x4xf32. The element types are {_SHOWN_TYPES}."
-            what = f"{flag}: '{part}' is not a tensor"
+            hint = (
+                "Write each tensor's sizes and element type, as in 1x8x8x4xf32, and one comma between two "
+                f"tensors. The element types are {_SHOWN_TYPES}."
+            )
+            what = f"{flag} contains '{part}', which does not describe a tensor"
             raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=hint)
         shape = tuple(-1 if size == "?" else int(size) for size in match[1].split("x") if size)
         quantization = _read_quantization(numbers, element_type) if numbers else None
         if numbers and quantization is None:
-            hint = "Write a positive scale and a zero point after an integer type, as in 1x8xi8:0.05:3."
-            what = f"{flag}: '{part}' is not a quantized tensor"
+            hint = (
+                "After an integer type, write a positive scale and, if it is not 0, a zero point that the type "
+                "can hold, as in 1x8xi8:0.05:3."
+            )
+            what = f"{flag} contains '{part}', which does not describe a quantized tensor"
             raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=hint)
         found.append((RankedTensorType.of(element_type, shape), quantization))
     return found
@@ -231,7 +242,10 @@ def describe_op(op: Op) -> str:
 def check_alike(kinds: Iterable[object], what: str, where: str) -> None:
     """Raises UNSUPPORTED if ops differ in a way that one layer cannot handle."""
     if len(set(kinds)) > 1:
-        hint = "Choose one of the ops with --op=INDEX or --op=SUBGRAPH:INDEX."
+        hint = (
+            "Choose one of the ops with --op=INDEX or --op=SUBGRAPH:INDEX; litert-npu inspect MODEL --dump lists "
+            "the ops with their indices."
+        )
         raise LiteRtError(Status.UNSUPPORTED, what, where, hint)
 
 
@@ -270,16 +284,15 @@ def _isolate(op: Op, subgraph: Subgraph) -> Model:
 
 
 def _op_at(model: Model, subgraph: int, index: int, path: str) -> Op:
-    hint = "Run litert-npu inspect MODEL --dump to list the subgraphs and ops."
+    hint = f"Correct --op. To list the subgraphs and ops, run litert-npu inspect {shell_word(path)} --dump."
     count = len(model.subgraphs)
     if subgraph >= count:
         what = out_of_range("subgraph", subgraph, count)
         raise LiteRtError(Status.NOT_FOUND, what, path, hint)
     ops = model.subgraphs[subgraph].ops
     if index >= len(ops):
-        where = f"subgraph {subgraph}" if subgraph else "main subgraph"
         what = out_of_range("op", index, len(ops))
-        raise LiteRtError(Status.NOT_FOUND, what, f"{where} of {path}", hint)
+        raise LiteRtError(Status.NOT_FOUND, what, f"{path}, subgraph {subgraph}", hint)
     return ops[index]
 
 
@@ -306,12 +319,15 @@ def _read_options(text: str) -> Mapping[str, FlexValue] | bytes | None:
     try:
         options = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _bad_options(f"the text is not JSON: {error}") from None
+        raise _bad_options(f"is not valid JSON text (Python's parser: {error})") from None
     if not isinstance(options, dict):
-        raise _bad_options("the JSON text is not an object")
+        raise _bad_options("is JSON text, but not an object in braces")
     return options
 
 
 def _bad_options(what: str) -> LiteRtError:
-    hint = """Write --options='{"alpha": 0.5}', or --options=@FILE with a C struct."""
-    return LiteRtError(Status.INVALID_TOOL_CONFIG, f"--options: {what}", hint=hint)
+    hint = (
+        """Write the op's options as in --options='{"alpha": 0.5}'. If the options are a C struct, write """
+        "--options=@FILE, where FILE contains the bytes of the struct."
+    )
+    return LiteRtError(Status.INVALID_TOOL_CONFIG, f"--options {what}", hint=hint)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from litert.core.counts import count_text
 from litert.core.element_type import ElementType
 from litert.core.tensor_type import RankedTensorType
 from vendor_reference.authoring.device_call import DeviceCall, GuardedTensor, load_kernel, quiet
@@ -41,7 +42,10 @@ _RACE = (
     ("the kernel has a race, or reads uninitialized memory"),
 )
 
-_OWN_CONTENT = 'the kernel reads elements that it has not written (with "zero": true, an output starts with zeros)'
+_OWN_CONTENT = (
+    "the kernel reads elements that it has not written (in a .json description, "
+    '"zero": true fills an output with zeros before the kernel runs)'
+)
 
 
 class Watched(NamedTuple):
@@ -85,7 +89,7 @@ def find_faults(call: DeviceCall, tensors: Sequence[Watched], num_outputs: int) 
         surroundings = [*_surroundings(tensors), *device_memory]
         faults = list(dict.fromkeys(_Runs(call, tensors, surroundings, num_outputs).find_faults()))
     changed = (tensor.name for tensor, before in inputs if tensor.memory.content() != before)
-    return faults + [f"the kernel changes its {name}" for name in changed]
+    return faults + [f"the kernel writes to {name}, which it may only read" for name in changed]
 
 
 class _Runs:
@@ -130,7 +134,9 @@ class _Runs:
                 elif (differs := np.any(_bytes(old) != _bytes(new), axis=1) & ~left).any():
                     number = f"in {int(differs.sum())} of {old.size} elements"
                     place = _first_place(differs, old)
-                    found.append(f"output {index} {what} {number}, the first at {place}, so {why}")
+                    found.append(
+                        f"output {index} {what} {number}, the first at index {place}, so {why}"
+                    )
             return found
 
         found = differences(self._run(), _RACE)
@@ -144,8 +150,8 @@ class _Runs:
         for index, (left, array) in enumerate(zip(unwritten, first, strict=True)):
             if left.any():
                 count = int(left.sum())
-                number = f"{count} of {array.size} elements of output {index} {'is' if count == 1 else 'are'}"
-                yield f"{number} never written, the first at {_first_place(left, array)}"
+                number = f"{count} of {array.size} elements of output {index}"
+                yield f"the kernel never writes {number}, the first at index {_first_place(left, array)}"
         yield from found
 
     def _run(self, *changed: _Surrounding) -> list[Array]:
@@ -159,7 +165,7 @@ class _Runs:
 
 def _surroundings(tensors: Sequence[Watched]) -> Iterator[_Surrounding]:
     for memory, name, is_written in tensors:
-        finding = f"depends on the bytes around {name}", "the kernel reads outside this tensor"
+        finding = f"depends on the bytes around {name}", f"the kernel reads outside {name}"
         yield _Surrounding(memory.fill_guards, _GUARDS, finding)
         if is_written:
             what = f"depends on the old content of {name}"
@@ -198,8 +204,10 @@ def _damages(tensors: Sequence[Watched]) -> Iterator[str]:
     for memory, name, _ in tensors:
         place = memory.damage()
         if place is not None:
-            side = f"{-place} bytes before" if place < 0 else f"at byte {place} of"
-            yield f"the kernel writes {side} {name}, which has {memory.tensor_type.size_bytes} bytes"
+            offset = count_text(abs(place), "byte")
+            side = f"{offset} before" if place < 0 else f"{offset} after the start of"
+            size = count_text(memory.tensor_type.size_bytes, "byte")
+            yield f"the kernel writes outside its memory, {side} {name}, which is only {size} long"
 
 
 def _bytes(array: Array) -> Array:

@@ -124,7 +124,7 @@ def test_an_op_that_a_layer_without_source_was_not_built_for_says_so(
         (("Softsign.json", "-o", "s.cl"), "-o is 's.cl'"),
         (("Softsign.json",), "-o is ''"),
         (("missing.json", "-o", "s.bin"), "no such file"),
-        (("Softsign.cl", "-o", "s.bin", "--nosource"), "cannot be omitted"),
+        (("Softsign.cl", "-o", "s.bin", "--nosource"), "--nosource cannot omit the source code"),
         (
             ("Softsign.json", "-o", "no/such/folder/s.bin"),
             "the directory of the output does not exist",
@@ -144,7 +144,10 @@ def test_a_binary_layer_is_not_built_again(
 ) -> None:
     assert litert_npu("layer", "build", "Softsign.json", "--model=model.tflite", "-o", "s.bin") == 0
     assert litert_npu("layer", "build", "s.bin", "--model=model.tflite", "-o", "t.bin") != 0
-    assert "already contains machine code" in capsys.readouterr().err
+    assert (
+        "the file contains machine code, but layer build needs OpenCL source code"
+        in capsys.readouterr().err
+    )
     assert not (described / "t.bin").exists()
 
 

@@ -182,8 +182,8 @@ def test_an_int_index_in_an_address_is_a_note_with_its_line(
     check = ("layer", "check", "Softsign.cl", *SHAPES, OPTIONS)
     assert litert_npu(*check) == 0
     note = (
-        "an address uses an index from get_global_id in a type narrower than size_t: 'int i' (Softsign.cl:2). "
-        "On a CPU, "
+        "the kernel computes memory addresses from get_global_id in a type narrower than size_t: 'int i' "
+        "(Softsign.cl:2). On a CPU, "
     )
     printed = capsys.readouterr().out
     assert f"  note: {note}" in printed and "ok: the layer builds" in printed
@@ -244,7 +244,7 @@ WRONG = {
     "no file": (["nothing.cl", *SHAPES], "NOT_FOUND: no such file (nothing.cl)"),
     "no such op": (
         ["Softsign.cl", "--model=model.tflite", "--op=Sinh"],
-        "no op 'Sinh' in the model",
+        "the model contains no op 'Sinh' (model.tflite). Set --op.",
     ),
     "both": (["Softsign.cl", "--model=model.tflite", *SHAPES], "a model, and shapes"),
     "no time": (["Softsign.cl", *SHAPES, "--timeout_s=0"], "timeout_s"),

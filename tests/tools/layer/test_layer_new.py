@@ -171,7 +171,10 @@ def test_a_stub_compiles_for_all_ops_of_its_name(
 
 WRONG = {
     "no model": (["new"], "no model. Give --model=FILE"),
-    "no op": (["new", "--model=model.tflite", "--op=Sinh"], "no op 'Sinh' in the model"),
+    "no op": (
+        ["new", "--model=model.tflite", "--op=Sinh"],
+        "the model contains no op 'Sinh' (model.tflite). Set --op. The only custom op in the model is Softsign.",
+    ),
     "a stub of nothing": (["stub"], "no model"),
     "a kind": (["new", "--model=model.tflite", "--kind=so"], "--kind has the unknown value 'so'"),
     "a folder that is a file": (

@@ -155,28 +155,31 @@ FAULTS = {
     "many at once": (
         "if (i == 0) { y[-2] = 1; y[9] = 1; ((__global float*) x)[1] = 7; }\n  if (i != 5) y[i] = x[i];",
         [
-            "the kernel writes 8 bytes before output 0, which has 32 bytes",
-            "the kernel changes its input 0",
-            "1 of 8 elements of output 0 is never written, the first at [1, 1]",
+            "the kernel writes outside its memory, 8 bytes before output 0, which is only 32 bytes long",
+            "the kernel writes to input 0, which it may only read",
+            "the kernel never writes 1 of 8 elements of output 0, the first at index [1, 1]",
         ],
     ),
     "its own output": (
         "y[i] = x[i] + (y[i] > 0 ? 1 : 2);",
         [
-            "output 0 depends on the old content of output 0 in 8 of 8 elements, the first at [0, 0], so the "
-            'kernel reads elements that it has not written (with "zero": true, an output starts with zeros)'
+            "output 0 depends on the old content of output 0 in 8 of 8 elements, the first at index [0, 0], "
+            "so the kernel reads elements that it has not written (in a .json description, "
+            '"zero": true fills an output with zeros before the kernel runs)'
         ],
     ),
     "a read past an input": (
         "y[i] = x[i + 1];",
         [
-            "output 0 depends on the bytes around input 0 in 1 of 8 elements, the first at [1, 3], so the kernel "
-            "reads outside this tensor"
+            "output 0 depends on the bytes around input 0 in 1 of 8 elements, the first at index [1, 3], so the "
+            "kernel reads outside input 0"
         ],
     ),
     "a read before an output": (
         "y[i] = x[i]; if (i == 2) y[i] += y[-1];",
-        ["output 0 depends on the bytes around output 0 in 1 of 8 elements, the first at [0, 2]"],
+        [
+            "output 0 depends on the bytes around output 0 in 1 of 8 elements, the first at index [0, 2]"
+        ],
     ),
 }
 
@@ -240,8 +243,11 @@ def test_faults_are_found_in_another_layout_too(
     shapes = ("--inputs=1x2x2x3xf32", "--outputs=1x2x2x3xf32")
     assert litert_npu("layer", "run", "k.xml", *shapes, "--repeat=0") == 1
     printed = capsys.readouterr().out
-    assert "FAILED: the kernel writes at byte 48 of an intermediate buffer of the layer" in printed
-    assert "FAILED: 1 of 12 elements of output 0 is never written" in printed
+    assert (
+        "48 bytes after the start of an intermediate buffer of the layer, which is only 48 bytes"
+        in printed
+    )
+    assert "FAILED: the kernel never writes 1 of 12 elements of output 0" in printed
 
 
 def test_a_layout_of_the_kernel_s_own_is_the_model_s_outside(

@@ -85,7 +85,7 @@ def test_what_leaves_a_tensor_in_its_own_layout_is_found_too(
     assert litert_npu("layer", "check", "k.xml", *shapes, "--sanitize") == 1
     printed = capsys.readouterr().out
     assert "Invalid write of size 4" in printed and "      7 |   y[i + 1] = x[i];" in printed
-    assert "reorders elements that 'k' has not written" in printed
+    assert "reorders the outputs of kernel 'k', which has not written all elements" in printed
 
 
 @needs_oclgrind

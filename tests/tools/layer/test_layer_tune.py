@@ -122,10 +122,10 @@ def test_a_kernel_alone_gets_a_description_that_says_the_same(
 WRONG = {
     "a second description": (
         "k.cl",
-        "a .cl file cannot contain local sizes, and the new description for them cannot be written: "
-        "k.json already exists",
+        "a .cl file cannot contain a local size, and a new description with the local size cannot be written, "
+        "because k.json already exists",
     ),
-    "no text": ("k.so", "a .so cannot contain local sizes"),
+    "no text": ("k.so", "a .so file cannot contain a local size"),
     "no file": ("no.json", "no such file"),
 }
 
@@ -145,5 +145,5 @@ def test_a_kernel_that_fails_as_it_is_is_not_tuned(
 ) -> None:
     write(author, "if (i == 2) return;")
     assert litert_npu(*TUNE) == 2
-    assert "1 of 8 elements of output 0 is never written" in capsys.readouterr().err
+    assert "the kernel never writes 1 of 8 elements of output 0" in capsys.readouterr().err
     assert (author / "k.json").read_text() == DESCRIPTION
