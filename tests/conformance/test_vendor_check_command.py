@@ -280,7 +280,7 @@ def test_machine_code_in_assets_is_checked_where_it_may_run(
     assert not broken_rules(report) and not report["gaps"]
     assert "no kernel for its custom op" in why_not(report, "Twice")
     with pytest.raises(
-        LiteRtError, match="machine code, which is not allowed to run here"
+        LiteRtError, match="machine code, which may run only with --allow_native_assets"
     ) as error:
         check(*arguments)
     assert "--allow_native_assets" in error.value.hint

@@ -27,7 +27,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
         pytest.param(
             "04_cpu_layer/write_a_cpu_layer.py",
             [
-                "'plain' of library 'example layers' 1.0",
+                "'plain' of library 'example layers' (version 1.0)",
                 "Without allow_native_assets: UNSUPPORTED",
                 "[3. 4. 5.]",
             ],

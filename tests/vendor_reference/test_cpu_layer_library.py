@@ -107,7 +107,9 @@ def test_the_include_folder_is_printed() -> None:
 def test_a_library_says_what_it_is_and_has(tmp_path: Path) -> None:
     asked = load(prelu(tmp_path))
     op = CpuOp("PReLU", "y", (floats(1, 2, 3, 10), floats(10)), (floats(1, 2, 3, 10),))
-    assert str(asked) == "library 'example layers' 1.0" and asked.layer_types() == ["PReLU"]
+    assert str(asked) == "library 'example layers' (version 1.0)" and asked.layer_types() == [
+        "PReLU"
+    ]
     assert asked.output_shapes(op, [(-1, -1, -1, -1)]) == [(1, 2, 3, 10)]
     assert asked.implementations(op) == ["plain", "in blocks of 8"]
     (plain,), (blocked,) = (asked.configurations(op, i) for i in range(2))
@@ -251,7 +253,7 @@ def test_errors_have_the_library_s_words(tmp_path: Path) -> None:
         kernel.execute([0], [0])
     assert (
         error.value.what
-        == "library 'test layers' 0.5 reports an error in execute: the sensor is asleep"
+        == "library 'test layers' (version 0.5) reports an error in its function execute: the sensor is asleep"
     )
     assert error.value.status is Status.RUNTIME_FAILURE and "op 'y'" in error.value.where
 
@@ -294,7 +296,7 @@ def test_a_library_of_another_kind_is_refused(
 def test_a_library_without_this_version_is_refused(tmp_path: Path) -> None:
     source = library(tmp_path).with_suffix(".c")
     source.write_text(source.read_text().replace("return &library;", "return NULL;"))
-    assert "does not have interface version 1" in fails(build(source, tmp_path / "none.so")).what
+    assert "does not support interface version 1" in fails(build(source, tmp_path / "none.so")).what
 
 
 def test_a_table_with_a_gap_is_refused(tmp_path: Path) -> None:
@@ -307,7 +309,7 @@ def test_a_table_with_a_gap_is_refused(tmp_path: Path) -> None:
 def test_names_of_layers_are_checked(tmp_path: Path, name: str) -> None:
     with pytest.raises(
         LiteRtError,
-        match=r"get_layer_type\(0\) is '.*', but must be a name of printable characters",
+        match=r"get_layer_type\(0\) returns '.*', but the text must have only printable characters",
     ):
         load(library(tmp_path, types=name)).layer_types()
 
@@ -386,7 +388,7 @@ def test_what_is_no_shared_object_is_not_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "value", "says"),
     [(18, 183, "the shared object is for AArch64"), (18, 8, "machine 8"), (4, 1, "for 32-bit"),
-     (16, 1, "an ELF file of type 1")],
+     (16, 1, "but an object file (ELF type 1)")],
 )  # fmt: skip
 def test_a_shared_object_for_another_machine_is_named(
     tmp_path: Path, place: int, value: int, says: str

@@ -217,7 +217,8 @@ def test_a_failure_has_the_library_s_words_and_the_next_run_is_good(
     )
     run = Runner(device, executable(cpu_task(path, in_(), out())), path)
     with pytest.raises(
-        LiteRtError, match=r"'test layers' 0.5 reports an error in execute: a negative input"
+        LiteRtError,
+        match=r"'test layers' \(version 0.5\) reports an error in its function execute: a negative input",
     ):
         run([-1, 0, 0, 0])
     assert run([1, 2, 3, 4]).tolist() == [1, 2, 3, 4]

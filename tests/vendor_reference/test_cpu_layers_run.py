@@ -107,7 +107,7 @@ def test_the_example_computes_what_numpy_does(tmp_path: Path, x: Array) -> None:
     b.output(b.custom("PReLU", [tensor, b.constant("slopes", slopes)], [("y", "float32", SHAPE)]))
     compiled, report = compile_model(tmp_path, b.build(), {"PReLU": prelu(tmp_path)})
     assert report.notes == [
-        "PReLU runs as machine code on the host: 'plain' of library 'example layers' 1.0"
+        "PReLU runs as machine code on the host: 'plain' of library 'example layers' (version 1.0)"
     ]
     assert [asset.is_native for asset in report.assets] == [True]
     expected = np.where(x > 0, x, slopes * x)
@@ -171,7 +171,7 @@ def test_options_and_a_choice_after_not_implemented(tmp_path: Path, x: Array) ->
     )
     model = chain("Double", options={"alpha": 0.25})
     compiled, report = compile_model(tmp_path, model, {"Double": path})
-    assert "'safe' of library 'test layers' 0.5" in report.notes[0]
+    assert "'safe' of library 'test layers' (version 0.5)" in report.notes[0]
     assert np.array_equal(run(compiled, x), 0.25 * x.ravel())
 
 
@@ -256,10 +256,13 @@ def test_a_compiled_file_runs_only_where_it_is_allowed(tmp_path: Path, x: Array)
         ),
         ({"version": "2"}, "the library's interface has version 2"),
         ({"entry": "another"}, "exports no function"),
-        ({"types": '"One", "Two"'}, "the library has no layer type 'Double', only One, Two"),
+        (
+            {"types": '"One", "Two"'},
+            "the library has no layer for op 'Double': its layer types are One, Two",
+        ),
         (
             {"init": 'return LiteRtNpuFail(message, kLiteRtNpuOutOfMemory, "9 GiB");'},
-            "library 'test layers' 0.5 reports an error in init: 9 GiB",
+            "library 'test layers' (version 0.5) reports an error in its function init: 9 GiB",
         ),
     ],
 )
@@ -353,7 +356,8 @@ def test_a_library_in_cpp_throws_nothing_at_the_host(tmp_path: Path) -> None:
     compiled, _ = compile_model(tmp_path, chain("Double", shape=(4,)), {"Double": path})
     assert run(compiled, np.ones(4, np.float32)).tolist() == [1, 2, 3, 4]
     with pytest.raises(
-        LiteRtError, match=r"'C\+\+ layers' 1 reports an error in execute: a negative number"
+        LiteRtError,
+        match=r"'C\+\+ layers' \(version 1\) reports an error in its function execute: a negative number",
     ):
         run(compiled, -np.ones(4, np.float32))
 
@@ -364,7 +368,8 @@ def test_a_failing_run_names_library_and_op(tmp_path: Path, x: Array) -> None:
     )
     compiled, _ = compile_model(tmp_path, chain("Double"), {"Double": path})
     with pytest.raises(
-        LiteRtError, match=r"'test layers' 0.5 reports an error in execute: no license.*op 't0'"
+        LiteRtError,
+        match=r"'test layers' \(version 0.5\) reports an error in its function execute: no license.*op 't0'",
     ):
         run(compiled, x)
 

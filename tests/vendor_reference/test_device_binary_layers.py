@@ -79,7 +79,7 @@ def test_code_that_is_not_allowed_says_how_to_allow_it(device: Any) -> None:
     made = doubling()
     layer = _pack(device, made, with_source=False)
     with pytest.raises(
-        LiteRtError, match=r"is not allowed to run here.*MyOp\.cl.*allow_native_assets"
+        LiteRtError, match=r"may run only with --allow_native_assets.*MyOp\.cl.*allow_native_assets"
     ):
         Runner(device, made, layer, allow_native=False)
 
@@ -89,7 +89,7 @@ def test_code_for_other_devices_says_for_which(device: Any) -> None:
     layer = _pack(device, made, with_source=False, identity=["another", "device"])
     with pytest.raises(
         LiteRtError,
-        match=r"no machine code for the device '.*', and no source code .*"
+        match=r"no source code, and no machine code for this machine's device, '.*' .*"
         r"machine code only for the device 'another device'",
     ):
         Runner(device, made, layer, allow_native=True)

@@ -113,7 +113,7 @@ def test_a_driver_that_builds_nothing_is_at_fault_and_not_the_kernel(
         compiler.compile_text(context, device.cl_device, ProgramText("k.cl", "nonsense", ""))
     assert error.value.status is Status.COMPILATION
     assert "cannot build any kernel" in error.value.what and device.info.name in error.value.where
-    assert "The kernel is not at fault" in error.value.hint
+    assert "The kernel is not the cause" in error.value.hint
 
 
 def test_an_error_inside_a_macro_of_the_driver_has_the_users_place_alone(builder: Any) -> None:

@@ -89,7 +89,9 @@ def test_a_library_in_a_folder_counts_with_consent(folder: Path, tmp_path: Path)
     assert notes == [
         f"{folder}/layers.so is ignored, because machine code may run only with --allow_native_assets."
     ]
-    with pytest.raises(LiteRtError, match="machine code, which is not allowed to run here"):
+    with pytest.raises(
+        LiteRtError, match="machine code, which may run only with --allow_native_assets"
+    ):
         find_layers([str(folder / "layers.so")], ops, "", False, notes)
 
 

@@ -16,8 +16,8 @@ ASK_TIMEOUT_S = 60.0
 
 _CHILD = "vendor_reference.cpu_layer.library_worker"
 _HINT = (
-    "Correct the library: the compiler calls its functions, which must not crash or hang; see "
-    "litert_npu/cpu_layer.h."
+    "Correct the library's functions, which the compiler calls: they must not crash or hang. The header "
+    "litert_npu/cpu_layer.h describes them."
 )
 
 
@@ -26,10 +26,10 @@ def check_allowed(allow_native_assets: bool, where: str) -> None:
     if not allow_native_assets:
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            "a shared object is machine code, which is not allowed to run here",
+            "the library is machine code, which may run only with --allow_native_assets",
             where,
-            "If you trust the file, allow it with --allow_native_assets, here and where the "
-            "model runs.",
+            "If you trust the library, set --allow_native_assets, both for this command and when you run the "
+            "compiled model. In Python, the option is Options(allow_native_assets=True).",
         )
 
 

@@ -69,7 +69,7 @@ def choose(
                 settled = asked.settle(config)
                 candidates.append((asked.cost(settled), implementation, settled))
             except ValueError as error:
-                refusals.append(f"implementation '{name}': {error}")
+                refusals.append(f"implementation '{name}' {error}")
     candidates.sort(
         key=lambda candidate: candidate[0]
     )  # stable: the library's order decides between equal costs
@@ -78,11 +78,11 @@ def choose(
         if accepted is not None:
             reorders = asked.num_reorders(accepted)
             return Choice(implementation, names[implementation], accepted, reorders)
-        refusals += [f"implementation '{names[implementation]}': {reason}" for reason in reasons]
+        refusals += [f"implementation '{names[implementation]}' {reason}" for reason in reasons]
     said = "; ".join(dict.fromkeys(refusals))
     raise LiteRtError(
         Status.UNSUPPORTED,
-        f"{library} has no configuration that can run the op. {said[:1].upper()}{said[1:]}",
+        f"{library} cannot run the op: {said}",
         f"op '{op.name}'",
     )
 
@@ -124,7 +124,7 @@ def _negotiate(
             library.init(op, implementation, config, inputs, outputs)
             return config, reasons
         except ConfigurationRefusedError as error:
-            reasons.append(str(error) or "not implemented")
+            reasons.append(f"refuses the op{f': {error}' if str(error) else ' without a reason'}")
             if error.proposed is None:
                 break
             proposed = error.proposed
@@ -148,12 +148,12 @@ class _Port:
     def settle(self, tensor: TensorConfig, any_layout: MemoryLayout | None) -> TensorConfig:
         own = self.operand.tensor_type
         if tensor.needs_constant and not self.operand.is_constant:
-            raise ValueError(f"{self.name} is not a constant")
+            raise ValueError(f"needs a constant as {self.name}")
         if tensor.element_type is not own.element_type and not (
             tensor.element_type in _FLOATS and own.element_type in _FLOATS
         ):
-            wanted = tensor.element_type.name
-            raise ValueError(f"{self.name} is {own.element_type.name}, not {wanted}")
+            wanted, found = tensor.element_type.name, own.element_type.name
+            raise ValueError(f"needs element type {wanted} for {self.name}, which is {found}")
         rows = MemoryLayout.row_order(len(own.shape))  # the layout of a network's other layers
         return replace(tensor, layout=tensor.layout or any_layout or rows)
 
@@ -201,7 +201,7 @@ class _Asked:
         The dynamic batch stays only if it is used: only its size changes, and no strides.
 
         Raises:
-          ValueError: The configuration is impossible; the text says why.
+          ValueError: The configuration is impossible; the text says what the implementation needs.
         """
         any_layout = None if self._is_open else self._any_layout(config)
         tensors = [
@@ -215,8 +215,8 @@ class _Asked:
                 assert tensor.layout is not None
                 if tensor.layout.is_blocked:
                     raise ValueError(
-                        f"the blocked layout {tensor.layout} does not fit a tensor whose shape is known only "
-                        "at run time"
+                        f"needs the blocked layout {tensor.layout} for {port.name}, but this tensor's shape is "
+                        "known only at run time"
                     )
                 can_be_batch = can_be_batch and tensor.layout.order[0] == 0
         if self._is_open and not can_be_batch:

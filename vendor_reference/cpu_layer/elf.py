@@ -15,7 +15,8 @@ _HEADER_32, _SEGMENT_32 = "8xI10xHH", "4xI8xI"  # fields of a segment: p_offset,
 _SHARED_OBJECT = 3
 _MACHINES = {3: "x86", 21: "64-bit PowerPC", 22: "S/390", 40: "ARM", 62: "x86-64", 183: "AArch64",
              243: "RISC-V", 258: "LoongArch"}  # fmt: skip
-_HINT = "Build a shared object for this machine: cc -shared -fPIC."
+_KINDS = {1: "an object file", 2: "a program", 4: "a core dump"}
+_HINT = "Build a shared object for this machine, as in cc -shared -fPIC layer.c -o layer.so."
 
 
 def check_shared_object(data: memoryview, where: str) -> None:
@@ -46,16 +47,16 @@ def check_shared_object(data: memoryview, where: str) -> None:
     if kind != _SHARED_OBJECT:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            (f"the file is not a shared object, but an ELF file of type {kind}"),
+            f"the file is not a shared object, but {_KINDS.get(kind, 'another ELF file')} (ELF type {kind})",
             where,
             _HINT,
         )
     if _is_cut(data):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the shared object is truncated to {len(data)} bytes",
+            f"the shared object is incomplete: the file ends after {len(data)} bytes",
             where,
-            _HINT,
+            "Copy the file again, or build it again.",
         )
 
 

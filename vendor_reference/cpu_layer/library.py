@@ -43,7 +43,10 @@ _TABLE = "LiteRtNpuCpuLayerLibrary"
 _OPTIONAL = ("set_log_callback", "get_output_shapes", "destroy", "release")
 _LEAST_SIZE: int = ffi.offsetof(_TABLE, "release")
 _MOST = 1 << 10  # limit of types, implementations and configurations: more are a mistake
-_HINT = "See litert_npu/cpu_layer.h; to print the header's folder, run python -m vendor_reference.cpu_layer."
+_HINT = (
+    "Correct the library. The header litert_npu/cpu_layer.h describes its functions; to print the header's "
+    "folder, run python -m vendor_reference.cpu_layer."
+)
 _LOAD_HINT = (
     "The shared object may depend only on system libraries, and must define all other functions "
     "that it uses."
@@ -110,8 +113,8 @@ class CpuLayerLibrary:
         entry.restype = ctypes.c_void_p
         entry.argtypes = (ctypes.c_uint32,)
         self.table = self._check_table(entry(_VERSION))
-        self.name = self._text(self.table.name, "name")
-        self.version = self._text(self.table.version, "version")
+        self.name = self._text(self.table.name, "the library's name is")
+        self.version = self._text(self.table.version, "the library's version is")
         self._lock = threading.Lock()
         self._kernels: weakref.WeakSet[Kernel] = weakref.WeakSet()
         if self.table.set_log_callback:
@@ -119,7 +122,7 @@ class CpuLayerLibrary:
             atexit.register(self._silence)  # its own threads may outlive the interpreter
 
     def __str__(self) -> str:
-        return f"library '{self.name}' {self.version}"
+        return f"library '{self.name}' (version {self.version})"
 
     @property
     def has_release(self) -> bool:
@@ -155,7 +158,8 @@ class CpuLayerLibrary:
         if not count:
             raise self._lie("get_num_layer_types returns 0, but must return at least 1")
         return [
-            self._text(self.table.get_layer_type(i), f"get_layer_type({i})") for i in range(count)
+            self._text(self.table.get_layer_type(i), f"get_layer_type({i}) returns")
+            for i in range(count)
         ]
 
     def output_shapes(
@@ -204,7 +208,7 @@ class CpuLayerLibrary:
             return [
                 self._text(
                     self.table.get_implementation_name(memory.struct, index),
-                    f"get_implementation_name({index})",
+                    f"get_implementation_name({index}) returns",
                 )
                 for index in range(self._count(count, call))
             ]
@@ -231,7 +235,8 @@ class CpuLayerLibrary:
             try:
                 found.append(config.read(op))
             except ValueError as error:
-                raise self._lie(f"{call}, configuration {index}: {error}") from None
+                what = f"{call} returns an invalid configuration {index}: {error}"
+                raise self._lie(what) from None
         return found
 
     def init(
@@ -266,7 +271,7 @@ class CpuLayerLibrary:
             try:
                 left = given.read(op)
             except ValueError as error:
-                raise self._lie(f"init asks for an invalid configuration: {error}") from None
+                raise self._lie(f"init proposes an invalid configuration: {error}") from None
             raise ConfigurationRefusedError(message.take(), left if left != config else None)
         self.check(status, "init", message, op)
         kernel = Kernel(self, op, handle[0], structs, results)
@@ -290,13 +295,15 @@ class CpuLayerLibrary:
         what = said or f"the library gives no reason, only status {known.name}"
         return LiteRtError(
             _STATUSES.get(known, Status.RUNTIME_FAILURE),
-            f"{self} reports an error in {call}: {what}",
+            f"{self} reports an error in its function {call}: {what}",
             f"{self._where}, op '{op.name}'",
         )
 
     def _check_table(self, address: int | None) -> Any:
         if not address:
-            raise self._other_version(f"the library does not have interface version {_VERSION}")
+            raise self._other_version(
+                f"the library does not support interface version {_VERSION}, which is required"
+            )
         table = ffi.cast(f"{_TABLE}*", address)
         if table.interface_version != _VERSION or table.size < _LEAST_SIZE:
             raise self._other_version(
@@ -309,13 +316,18 @@ class CpuLayerLibrary:
         return table
 
     def _other_version(self, what: str) -> LiteRtError:
-        hint = "Build the library with the litert_npu/cpu_layer.h of the installed version."
+        hint = (
+            "Build the library again, with the header litert_npu/cpu_layer.h of the installed version; to print "
+            "the header's folder, run python -m vendor_reference.cpu_layer."
+        )
         return LiteRtError(Status.UNSUPPORTED_RUNTIME_VERSION, what, self._where, hint)
 
     def _text(self, value: Any, what: str) -> str:
         text = _decode(value)
         if not text or not text.isprintable():
-            raise self._lie(f"{what} is {text!r}, but must be a name of printable characters")
+            raise self._lie(
+                f"{what} {text!r}, but the text must have only printable characters, and at least one"
+            )
         return text
 
     def _count(self, count: int, call: str) -> int:

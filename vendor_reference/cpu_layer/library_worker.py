@@ -111,9 +111,9 @@ def _layer_type(library: CpuLayerLibrary, request: Mapping[str, Any]) -> str:
     if layer_type not in types:
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"the library has no layer type '{layer_type}', only {', '.join(types)}",
+            f"the library has no layer for op '{layer_type}': its layer types are {', '.join(types)}",
             request["file_name"],
-            "If a library has several layer types, one of them must have the op's name.",
+            "If a library has several layer types, one of them must have exactly the op's name.",
         )
     return layer_type
 
@@ -130,7 +130,8 @@ def _read(path: str, sha256: str, where: str) -> bytes:
     except OSError as error:
         raise file_error(error, "cannot read", where) from error
     if hashlib.sha256(data).hexdigest() != sha256:
-        raise LiteRtError(Status.FILE_IO, "the library's file has changed since it was read", where)
+        what = "the library's file was changed while the command was running"
+        raise LiteRtError(Status.FILE_IO, what, where, "Run the command again.")
     return data
 
 

@@ -120,10 +120,10 @@ def _none_left(wanted: str, proofs: Sequence[Proof]) -> LiteRtError:
     there = [str(info) for proof in proofs for info in proof.devices]
     failed = [str(proof) for proof in proofs if proof.problem]
     if wanted and there:
-        what = f"there is no OpenCL device '{wanted}'; the available devices are {'; '.join(there)}"
+        what = f"no OpenCL device matches '{wanted}'; the available devices are {'; '.join(there)}"
         hint = (
-            f"Set {VARIABLE} to platform[:device]: a part of the name of a device's platform and, if you "
-            "like, a part of the device's name."
+            f"Set the environment variable {VARIABLE} to a part of a platform's name. To choose one of the "
+            "platform's devices, append a colon and a part of the device's name."
         )
     else:
         what = (

@@ -20,10 +20,15 @@ VARIABLE = "LITERT_NPU_OPENCL"
 `platform` and `device` are parts of names or versions; upper and lower case are the same.
 """
 
-NOT_THE_KERNEL = f"The kernel is not at fault. litert-npu info tests all drivers; choose a driver with {VARIABLE}."
+NOT_THE_KERNEL = (
+    "The kernel is not the cause. Run litert-npu info to test all drivers, and choose another driver with the "
+    f"environment variable {VARIABLE}."
+)
 """Hint in errors about a driver that fails with every kernel."""
 
-CRASH_HINT = f"Simplify the kernel, or use another driver ({VARIABLE})."
+CRASH_HINT = (
+    f"Simplify the kernel, or choose another driver with the environment variable {VARIABLE}."
+)
 """Hint in errors about a kernel that makes a driver's compiler crash or hang."""
 
 

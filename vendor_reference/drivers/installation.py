@@ -55,7 +55,7 @@ def find_installations() -> Sequence[Installation]:
 def _unregistered() -> Iterator[Installation]:
     for driver in known_drivers().values():
         for library in driver.find():
-            missing = "" if os.path.exists(library) else "the driver's library is missing"
+            missing = "" if os.path.exists(library) else "the driver's library does not exist"
             yield Installation(driver, library, library, missing)
 
 
@@ -65,7 +65,7 @@ def _registered() -> Iterator[Installation]:
         yield _installation(vendors, "OCL_ICD_VENDORS")
         return
     if vendors != _SYSTEM_FOLDER and not os.path.exists(vendors):
-        yield _broken("OCL_ICD_VENDORS", f"there is no {vendors}")
+        yield _broken("OCL_ICD_VENDORS", f"{vendors} does not exist")
         return
     pyopencl = find_spec("pyopencl")
     package = (pyopencl.submodule_search_locations or ()) if pyopencl else ()
@@ -80,9 +80,9 @@ def _read_registration(path: str) -> Installation:
             library = file.readline(_LONGEST_NAME).strip()
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        return _broken(path, f"the registration cannot be read: {reason}")
+        return _broken(path, f"the file cannot be read: {reason}")
     if not library:
-        return _broken(path, "the registration does not contain the path of a library")
+        return _broken(path, "the file does not contain the path of a driver's library")
     beside = os.path.join(os.path.dirname(path), library)
     if os.sep not in library and os.path.exists(beside):
         library = beside
@@ -96,5 +96,5 @@ def _broken(origin: str, problem: str) -> Installation:
 def _installation(library: str, origin: str) -> Installation:
     # The system's linker finds names without a folder.
     is_missing = os.sep in library and not os.path.exists(library)
-    problem = f"there is no {library}" if is_missing else ""
+    problem = f"the driver's library {library} does not exist" if is_missing else ""
     return Installation(driver_of_library(library), library, origin, problem)

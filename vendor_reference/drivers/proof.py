@@ -161,8 +161,8 @@ def _try(installation: Installation) -> tuple[Proof, bool]:
         return proof, was_tried
     if _try_in(replace(sandbox, mode=SandboxMode.OFF), installation)[0].devices:
         problem = (
-            f"the driver works only without a sandbox ({proof.problem}); {VARIABLE}=off turns the "
-            "sandbox off"
+            f"the driver works only without a sandbox ({proof.problem}); to turn the sandbox off, set the "
+            f"environment variable {VARIABLE}=off"
         )
         return Proof(installation, (), problem), True
     return proof, True

@@ -70,12 +70,12 @@ class AssetSources:
         if not left_out:
             return None
         if code is None:
-            raise _no_code(layer, program, f"the device '{' '.join(device)}'", asset)
+            raise _no_code(layer, program, f"this machine's device, '{' '.join(device)}'", asset)
         raise LiteRtError(
             Status.UNSUPPORTED,
-            "the layer contains only machine code, which is not allowed to run here",
-            f"asset '{asset}', without {', '.join(left_out)}",
-            "If you trust the file, allow it: Options(allow_native_assets=True), or --allow_native_assets.",
+            "the layer contains only machine code, which may run only with --allow_native_assets",
+            f"asset '{asset}', built without {', '.join(left_out)}",
+            "If you trust the layer, set --allow_native_assets or, in Python, Options(allow_native_assets=True).",
         )
 
     def find_declared(self, program: Program) -> Mapping[str, KernelSignature] | None:
@@ -91,10 +91,10 @@ class AssetSources:
             return None
         for code in layer.find_codes(program):
             return code.kernels
-        raise _no_code(layer, program, "these shapes and options", asset)
+        raise _no_code(layer, program, "the op's shapes and options", asset)
 
     def _read(self, source: Source) -> memoryview:
-        where = f"source {source.file_name}"
+        where = f"source file {source.file_name}"
         layer = self._layer(source.asset)
         if layer is not None:
             file = layer.files.get(source.file_name)
@@ -105,9 +105,9 @@ class AssetSources:
             if data is None:
                 raise LiteRtError(
                     Status.NOT_FOUND,
-                    f"no asset '{source.asset}' was registered",
+                    f"the compiled model lacks asset '{source.asset}'",
                     where,
-                    "Compile the model again, since the compiled file lacks an asset.",
+                    "Compile the model again.",
                 )
             found = hashlib.sha256(data).hexdigest()
         if found != source.sha256 or data is None:
@@ -147,8 +147,8 @@ def _no_code(layer: BinaryLayer, program: Program, wanted: str, asset: str) -> L
     others = f"the {kind} {', '.join(devices)}" if devices else "other shapes and options"
     return LiteRtError(
         Status.NOT_FOUND,
-        f"the asset contains no machine code for {wanted}, and no source code",
-        f"asset '{asset}', without {', '.join(_left_out(layer, program))}",
-        f"The asset contains machine code only for {others}. Create the asset again with litert-npu layer build; "
-        "for dynamic shapes, add --shape_bounds.",
+        f"the layer contains no source code, and no machine code for {wanted}",
+        f"asset '{asset}', built without {', '.join(_left_out(layer, program))}",
+        f"The layer contains machine code only for {others}. On this machine, build the layer for this op again "
+        "with litert-npu layer build; for dynamic shapes, add --shape_bounds. Then compile the model again.",
     )

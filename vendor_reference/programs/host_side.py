@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from vendor_reference.drivers.device_choice import ChosenDevice, find_devices
 from vendor_reference.programs.compiler_process import find_or_compile
@@ -29,7 +29,8 @@ def answer(options: Mapping[str, str], question: str, argument: Any) -> object:
         compilation.
     """
     if question != PROGRAMS:
-        raise LiteRtError(Status.UNSUPPORTED, f"unknown request '{question}'")
+        what = f"the device process sent an unknown request, '{question}'"
+        raise LiteRtError(Status.UNSUPPORTED, what, hint=VENDOR_REPAIRS)
     device = _find_device(options.get("opencl", ""), argument["identity"])
     texts = [ProgramText(*map(str, text)) for text in argument["programs"]]
     programs = find_or_compile(device.installation.library, device.info, texts)
@@ -41,4 +42,5 @@ def _find_device(wanted: str, identity: Sequence[str]) -> ChosenDevice:
     for device in find_devices(wanted):
         if list(device.info.identity) == list(identity):
             return device
-    raise LiteRtError(Status.NOT_FOUND, f"no device {identity!r:.80}")
+    what = f"the device process needs programs for an OpenCL device that does not exist: {identity!r:.80}"
+    raise LiteRtError(Status.NOT_FOUND, what)

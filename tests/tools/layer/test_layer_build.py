@@ -112,7 +112,7 @@ def test_an_op_that_a_layer_without_source_was_not_built_for_says_so(
     assert litert_npu("layer", "build", *arguments) == 0
     with pytest.raises(
         LiteRtError,
-        match="the asset contains no machine code for these shapes and options, and no source code",
+        match="the layer contains no source code, and no machine code for the op's shapes and options",
     ):
         _apply(described, "s.bin")
 
@@ -242,7 +242,7 @@ def test_code_for_another_processor_is_not_loaded(described: Path, litert_npu: L
     (described / "s.bin").write_bytes(pack_binary_layer(replace(layer, codes=codes)))
     with pytest.raises(
         LiteRtError,
-        match=r"the asset contains no machine code for the device '.*', and no source code",
+        match="the layer contains no source code, and no machine code for this machine's device, '",
     ):
         _result(_apply(described, "s.bin"), allow_native=True)
 

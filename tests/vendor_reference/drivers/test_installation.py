@@ -54,9 +54,12 @@ def test_a_library_lies_beside_its_registration_or_where_the_linker_finds_it(ven
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "the registration does not contain the path of a library"),
-        ("\n/lib/x.so", "the registration does not contain the path of a library"),
-        ("/opt/placeholder/libintelocl.so", "there is no /opt/placeholder/libintelocl.so"),
+        ("", "the file does not contain the path of a driver's library"),
+        ("\n/lib/x.so", "the file does not contain the path of a driver's library"),
+        (
+            "/opt/placeholder/libintelocl.so",
+            "the driver's library /opt/placeholder/libintelocl.so does not exist",
+        ),
     ],
 )
 def test_a_registration_that_names_nothing_has_the_reason(
@@ -68,7 +71,7 @@ def test_a_registration_that_names_nothing_has_the_reason(
 
 def test_a_registration_that_cannot_be_read_has_the_reason(vendors: Path) -> None:
     (vendors / "a.icd").mkdir()
-    assert only().problem == "the registration cannot be read: is a directory"
+    assert only().problem == "the file cannot be read: is a directory"
 
 
 def test_drivers_of_one_name_stay_apart(vendors: Path, tmp_path: Path) -> None:
@@ -82,9 +85,10 @@ def test_drivers_of_one_name_stay_apart(vendors: Path, tmp_path: Path) -> None:
 def test_a_variable_that_names_nothing_has_the_reason(
     vendors: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("nowhere", "nowhere.icd", "libnothing.so.2"):
+    library = "the driver's library "
+    for name, what in (("nowhere", ""), ("nowhere.icd", ""), ("libnothing.so.2", library)):
         monkeypatch.setenv("OCL_ICD_VENDORS", str(vendors / name))
-        assert f"there is no {vendors / name}" == only().problem
+        assert only().problem == f"{what}{vendors / name} does not exist"
 
 
 @pytest.mark.parametrize("name", ["one.icd", "libpocl.so", "libpocl.so.2"])
@@ -137,7 +141,7 @@ def test_intels_library_is_found_by_the_list_of_the_packages_files(
     (info / "RECORD").write_text("\n".join(lines))
     monkeypatch.setattr(sys, "path", [str(tmp_path / "nowhere"), str(folder)])
     library = (folder / entry).resolve()
-    assert only().problem == "the driver's library is missing"
+    assert only().problem == "the driver's library does not exist"
     library.parent.mkdir(parents=True, exist_ok=True)
     library.write_text("")
     assert only().library == str(library) and not only().problem
