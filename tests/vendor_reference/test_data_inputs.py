@@ -40,5 +40,7 @@ def test_a_name_that_nobody_has_is_an_error_with_those_there_are() -> None:
 
 
 def test_a_part_that_two_have_is_an_error() -> None:
-    with pytest.raises(LiteRtError, match="several constant inputs match the data name 'weights'"):
+    with pytest.raises(
+        LiteRtError, match="several constant inputs match this name: 'a/weights', 'b/weights'"
+    ):
         find_data_input(op("a/weights", "b/weights"), "weights")

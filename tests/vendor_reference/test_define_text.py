@@ -51,7 +51,11 @@ def test_a_value_has_a_text(value: Value, define_type: str, text: str) -> None:
         ((1, 2.5), "int[]", "2.5, expected int"),
         ((1, 2), "int", "2 values, expected one int"),
         ("x", "float", "the string 'x', expected float"),
-        ("a\nb", "", "a #define cannot contain the text 'a\\nb': it contains '\\n'"),
+        (
+            "a\nb",
+            "",
+            "a #define cannot contain the text 'a\\nb': the character '\\n' is not printable",
+        ),
         (
             "a\\",
             "",

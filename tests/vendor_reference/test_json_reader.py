@@ -158,7 +158,7 @@ def test_of_several_layers_the_one_of_the_ops_name_is_taken(tmp_path: Path) -> N
     assert (layer.op_name, layer.kernel.title, layer.kernel.entry) == ("Two", "Two", "two")
     with pytest.raises(LiteRtError) as error:
         read_layer("two", str(tmp_path / "layers.json"), text)
-    assert "none of its 2 layers is named 'two'" in error.value.what
+    assert "the file contains 2 layers, but none with the op's name, 'two'" in error.value.what
     assert error.value.hint == "Did you mean 'Two'?"
 
 
@@ -218,7 +218,7 @@ def test_a_byte_order_mark_is_no_harm(read: Callable[[object], CustomLayer]) -> 
 DELETE = object()
 CHANGES: list[tuple[str, list[str | int], object, str]] = [
     ("no version", ["version"], DELETE, "at the top level, field 'version' is missing"),
-    ("another version", ["version"], 2, "$.version: version 2 is not supported: this reader supports version 1"),
+    ("another version", ["version"], 2, "$.version: version 2 is not supported; the only supported version is 1"),
     ("neither sources nor layers", ["sources"], DELETE, "at the top level, field 'sources' is missing"),
     (
         "no output shapes", ["output_shapes"], [],
@@ -228,13 +228,13 @@ CHANGES: list[tuple[str, list[str | int], object, str]] = [
     ("an output shape that is a text", ["output_shapes", 0], "B", "is not an object"),
     ("a shape that is an output's", ["output_shapes", 1], {"output": 0}, "unknown field 'output'"),
     ("two ways to find shapes", ["shape_kernel"], {"entry": "calc"}, "'shape_kernel' and 'output_shapes' cannot"),
-    ("a shape of nothing", ["arguments", 6], {"shape": {}}, "exactly one of"),
+    ("a shape of nothing", ["arguments", 6], {"shape": {}}, "exactly one of the fields"),
     ("no sources", ["sources"], [], "$.sources: the array has 0 elements, but must have 1 or more"),
     ("a source that is no text", ["sources"], [1], "$.sources[0]: 1 is not a string"),
     ("an unknown field", ["source"], "k.cl", "at the top level, unknown field 'source'. Did you mean 'sources'?"),
     ("an entry that is no name", ["entry"], "a b", "$.entry: 'a b' is not a valid C identifier"),
-    ("an argument of two kinds", ["arguments", 0, "output"], 0, "but input and output is given"),
-    ("an argument of no kind", ["arguments", 0], {}, "$.arguments[0]: exactly one of input"),
+    ("an argument of two kinds", ["arguments", 0, "output"], 0, "but input and output are given"),
+    ("an argument of no kind", ["arguments", 0], {}, "$.arguments[0]: exactly one of the fields input"),
     ("a negative input", ["arguments", 0, "input"], -1, "$.arguments[0].input: -1 is not in the range 0"),
     ("a float for an input", ["arguments", 0, "input"], 0.5, "$.arguments[0].input: 0.5 is not a whole"),
     ("true for an input", ["arguments", 0, "input"], True, "true is not a whole number"),
@@ -256,8 +256,11 @@ CHANGES: list[tuple[str, list[str | int], object, str]] = [
     ("a formula with a letter", ["arguments", 4, "local", "size"], "Q", "$.arguments[4].local.size: formula 'Q'"),
     ("a negative size", ["arguments", 5, "internal", "size"], -1, "size: -1 is not in the range 0"),
     ("a define without a name", ["defines", 0, "name"], DELETE, "$.defines[0]: field 'name' is missing"),
-    ("a define with two values", ["defines", 0, "value"], 1, "but value and field is given"),
-    ("a default without an option", ["defines", 0, "default"], 1, "$.defines[0].default: only an 'option'"),
+    ("a define with two values", ["defines", 0, "value"], 1, "but value and field are given"),
+    (
+        "a default without an option", ["defines", 0, "default"], 1,
+        "$.defines[0].default: field 'default' is allowed only together with 'option'",
+    ),
     ("a define of unknown type", ["defines", 1, "type"], "char", "$.defines[1].type: unknown value 'char'"),
     ("a field without an offset", ["defines", 0, "field", "offset"], DELETE, "field 'offset' is missing"),
     (
@@ -267,14 +270,14 @@ CHANGES: list[tuple[str, list[str | int], object, str]] = [
     ("a value of two lines", ["defines", 4, "value"], "a\nb", "$.defines[4].value: the text must not have"),
     ("a value that is an object", ["defines", 4, "value"], {"a": 1}, "$.defines[4].value: the value must be"),
     ("an empty value", ["defines", 4, "value"], [], "$.defines[4].value: the array has 0 elements"),
-    ("quantization of both", ["defines", 2, "quantization", "output"], 0, "input and output is given"),
+    ("quantization of both", ["defines", 2, "quantization", "output"], 0, "input and output are given"),
     ("quantization of what", ["defines", 2, "quantization", "parameter"], "min", "unknown value 'min'"),
     (
         "four sizes", ["work_sizes", "global"], [1, 1, 1, 1],
         "$.work_sizes.global: the array has 4 elements, but must have 1 to 3",
     ),
     ("sizes of a text", ["work_sizes", "global"], "X", '$.work_sizes.global: "X" is not an array'),
-    ("sizes of two tensors", ["work_sizes", "of", "output"], 0, "but input and output is given"),
+    ("sizes of two tensors", ["work_sizes", "of", "output"], 0, "but input and output are given"),
     ("a folder of headers", ["build_options"], "-w -I /", "$.build_options: build option '-I' is not allowed"),
     ("a define of nothing", ["build_options"], "-D -w", "$.build_options: build option -D lacks NAME"),
     ("options of two lines", ["build_options"], "-g\n-w", "$.build_options: the text must not have more than one"),
@@ -372,7 +375,7 @@ def test_a_text_that_is_no_description_is_refused(
 
 def test_two_defines_of_one_name_are_refused(read: Callable[[object], CustomLayer]) -> None:
     defines = [{"name": "N", "value": 1}, {"name": "N", "value": 2}]
-    with pytest.raises(LiteRtError, match="'N' is defined twice"):
+    with pytest.raises(LiteRtError, match="macro 'N' is defined twice"):
         read({"version": 1, "sources": ["k.cl"], "defines": defines})
 
 

@@ -70,8 +70,8 @@ def test_two_files_for_one_op_are_an_error_that_names_both(folder: Path) -> None
     with pytest.raises(LiteRtError) as error:
         found(folder)
     assert error.value.status is Status.INVALID_TOOL_CONFIG
-    assert "op 'Sinh' has two layers: in" in error.value.what
-    assert "other.xml and in" in error.value.what and "several.xml" in error.value.what
+    assert "two files contain a layer for op 'Sinh': " in error.value.what
+    assert "other.xml and " in error.value.what and "several.xml" in error.value.what
     assert found(folder, names="Cosh") == {"Cosh": "several.xml"}  # nobody asks for the others
 
 
@@ -87,7 +87,8 @@ def test_a_library_in_a_folder_counts_with_consent(folder: Path, tmp_path: Path)
     assert find_layers([str(folder)], ops, "", True, notes).keys() == {"Exp", "Sinh"} and not notes
     assert find_layers([str(folder)], ops, "", False, notes).keys() == {"Sinh"}
     assert notes == [
-        f"{folder}/layers.so is ignored, because machine code may run only with --allow_native_assets."
+        f"{folder}/layers.so is ignored, because it is machine code, which may run only with "
+        "--allow_native_assets."
     ]
     with pytest.raises(
         LiteRtError, match="machine code, which may run only with --allow_native_assets"
@@ -120,11 +121,15 @@ def test_each_layer_of_a_json_description_is_for_its_op(folder: Path) -> None:
     [
         ("nowhere", Status.NOT_FOUND, "no such file or folder"),
         ("empty", Status.NOT_FOUND, "the folder contains no layer descriptions"),
-        ("k.cl", Status.INVALID_TOOL_CONFIG, "a file of this kind does not say for which op it is"),
+        (
+            "k.cl",
+            Status.INVALID_TOOL_CONFIG,
+            "--custom_layers cannot use this file, because the file does not name an op",
+        ),
         (
             "README.md",
             Status.INVALID_TOOL_CONFIG,
-            "a file of this kind does not say for which op it is",
+            "--custom_layers cannot use this file, because the file does not name an op",
         ),
     ],
 )
@@ -143,6 +148,8 @@ def test_sources_may_lie_in_the_asset_root(folder: Path) -> None:
     text = (folder / "another.xml").read_text().replace("k.cl", "../common.cl")
     (folder / "another.xml").write_text(text)
     (folder.parent / "common.cl").write_text("__kernel void k() {}")
-    with pytest.raises(LiteRtError, match="is not in the asset's folder"):
+    with pytest.raises(
+        LiteRtError, match=r"is not in folder .*, in which all files of the layer must be"
+    ):
         found(folder / "another.xml")
     assert found(folder / "another.xml", root=str(folder.parent)) == {"RELU": "another.xml"}

@@ -104,6 +104,7 @@ def test_an_option_that_no_define_can_hold_is_an_error(tmp_path: Path) -> None:
         create(tmp_path, GOOD).compile("EMU8", [subgraph("a\nb")])
     assert (
         error.value.what
-        == "cannot set define 'ALPHA': a #define cannot contain the text 'a\\nb': it contains '\\n'"
+        == "cannot set define 'ALPHA': a #define cannot contain the text 'a\\nb': the character '\\n' "
+        "is not printable"
     )
     assert "l.xml" in error.value.where

@@ -106,7 +106,7 @@ def test_a_parameter_that_is_bound_again_is_noted(read: Read) -> None:
     assert layer.kernel.arguments[-1] == ScalarArgument(ElementType.INT32, Literal(4))
     (note,) = layer.notes
     assert (
-        "line 17: <Scalar> parameter 'three' is bound several times: the last binding is used."
+        "line 17, <Scalar>: several elements are for parameter 'three', and the last of them is used."
         in note
     )
 
@@ -114,41 +114,56 @@ def test_a_parameter_that_is_bound_again_is_noted(read: Read) -> None:
 SCALAR = '<Scalar arg-name="w" type="int" port-index="0" source="I.X"/>'
 BAD = {
     "a binary": ("norm.cl", "norm.bin", "<Source> of layer 'Norm': 'norm.bin' is a binary for SHAVE processors"),
-    "no source": ("Source", "Sauce", "<Kernel> of layer 'Norm': no <Source> in it"),
-    "a source that is not there": ("norm.cl", "no.cl", "no file 'no.cl' in"),
+    "no source": ("Source", "Sauce", "<Kernel> of layer 'Norm': element <Source> is missing"),
+    "a source that is not there": ("norm.cl", "no.cl", "contains no file 'no.cl'"),
     "no entry": ('entry="norm"', "", "<Kernel> of layer 'Norm': attribute 'entry'"),
-    "no such kernel": ('"norm"', '"Norm"', "the sources have no kernel 'Norm', only other, norm"),
-    "another stage": ('version="1"', 'version="1" stage="1"', "<CustomLayer> of layer 'Norm': stage '1'"),
-    "another stage of a kernel": ('entry="norm"', 'entry="norm" stage="2"', "<Kernel> of layer 'Norm': stage '2'"),
-    "two kernels": ("<Parameters>", '<Kernel entry="b"/><Parameters>', "of layer 'Norm': a second kernel"),
-    "some ops alone": ("<Parameters>", '<Where kernel="3,3"/><Parameters>', "'Norm': a layer that is only for"),
-    "no parameters": ("Parameters", "Buffers", "<CustomLayer> of layer 'Norm': no <Parameters> in it"),
-    "no work sizes": ("<WorkSizes", "<Sizes", "<CustomLayer> of layer 'Norm': no <WorkSizes> in it"),
+    "no such kernel": ('"norm"', '"Norm"', "the sources contain no kernel 'Norm', but the kernels other, norm"),
+    "another stage": (
+        'version="1"', 'version="1" stage="1"', "<CustomLayer> of layer 'Norm': the layer has stage '1'"),
+    "another stage of a kernel": (
+        'entry="norm"', 'entry="norm" stage="2"', "of layer 'Norm': the layer has stage '2'"),
+    "two kernels": (
+        "<Parameters>", '<Kernel entry="b"/><Parameters>', "of layer 'Norm': the layer has a second kernel"),
+    "some ops alone": ("<Parameters>", '<Where kernel="3,3"/><Parameters>', "'Norm': this element limits"),
+    "no parameters": ("Parameters", "Buffers", "<CustomLayer> of layer 'Norm': element <Parameters> is missing"),
+    "no work sizes": ("<WorkSizes", "<Sizes", "<CustomLayer> of layer 'Norm': element <WorkSizes> is missing"),
     "no arg-name": ('arg-name="w"', "", "<Scalar> of layer 'Norm': attribute 'arg-name' (the kernel's parameter)"),
-    "another arg-name": ('arg-name="w"', 'arg-name="W"', "arg-name 'W' is not a parameter of kernel 'norm', whi"),
-    "a parameter too few": (SCALAR, "", "<Parameters> of layer 'Norm': nothing is bound to parameter 'w' of kern"),
-    "a tensor without type": ('type="output" port', "port", "<Tensor> of layer 'Norm': no type, expected input"),
-    "a tensor of another type": ('"input"', '"local_data"', "<Tensor> of layer 'Norm': type 'local_data', expect"),
-    "a tensor without port": ('port-index="0" format="BYXF"', "", "<Tensor> of layer 'Norm': no port-index"),
-    "another format": ("BYXF", "NCHW", "<Tensor> of layer 'Norm': format 'NCHW' is unknown"),
-    "another stage's memory": ("output_buffer", "input_buffer", "<Tensor> of layer 'Norm': memory of another s"),
-    "data of another type": ("local_data", "global_data", "<Data> of layer 'Norm': type 'global_data', expected"),
+    "another arg-name": ('arg-name="w"', 'arg-name="W"', "is 'W', but kernel 'norm' has no such parameter"),
+    "a parameter too few": (SCALAR, "", "<Parameters> of layer 'Norm': an element for parameter 'w' of kernel"),
+    "a tensor without type": (
+        'type="output" port', "port", "<Tensor> of layer 'Norm': attribute 'type' is missing, but"),
+    "a tensor of another type": (
+        '"input"', '"local_data"', "<Tensor> of layer 'Norm': attribute 'type' is 'local_data'"),
+    "a tensor without port": (
+        'port-index="0" format="BYXF"', "", "<Tensor> of layer 'Norm': attribute 'port-index' is missing"),
+    "another format": ("BYXF", "NCHW", "<Tensor> of layer 'Norm': attribute 'format' is 'NCHW', which is"),
+    "another stage's memory": (
+        "output_buffer", "input_buffer", "of layer 'Norm': type 'input_buffer' is the memory of ano"),
+    "data of another type": (
+        "local_data", "global_data", "of layer 'Norm': attribute 'type' is 'global_data', but"),
     "data without a source": ('source="scales"', "", "<Data> of layer 'Norm': attribute 'source'"),
-    "memory without a size": ('size="X*2"', "", "<Data> of layer 'Norm': attribute 'size' (its bytes) is missing"),
-    "memory of another dim": ('dim="input,0" size', 'dim="in" size', "<Data> of layer 'Norm': dim 'in', expected"),
-    "memory by Z": ("X*2", "Z*2", "<Data> of layer 'Norm': size: formula 'Z*2' contains 'Z'"),
-    "memory by a tensor": ("X*2", "INPUT0_DIMS[0]", "size: formula 'INPUT0_DIMS[0]' may contain only numbers"),
-    "a scalar without type": ('type="float" source="bias"', 'source="bias"', "<Scalar> of layer 'Norm': no type"),
-    "a scalar of another type": ('"float" source="bias"', '"half" source="bias"', "type 'half', expected int or"),
+    "memory without a size": ('size="X*2"', "", "attribute 'size' (the number of bytes) is missing"),
+    "memory of another dim": (
+        'dim="input,0" size', 'dim="in" size', "of layer 'Norm': attribute 'dim' is 'in', but must be"),
+    "memory by Z": ("X*2", "Z*2", "<Data> of layer 'Norm': attribute 'size': formula 'Z*2' contains 'Z'"),
+    "memory by a tensor": (
+        "X*2", "INPUT0_DIMS[0]",
+        "attribute 'size' has the formula 'INPUT0_DIMS[0]', but may contain only numbers"),
+    "a scalar without type": (
+        'type="float" source="bias"', 'source="bias"', "attribute 'type' is missing, but must be int or"),
+    "a scalar of another type": (
+        '"float" source="bias"', '"half" source="bias"', "attribute 'type' is 'half', but must be int"),
     "a scalar without source": (' source="bias"', "", "<Scalar> of layer 'Norm': attribute 'source'"),
     "a port below": (
-        'port-index="1"', 'port-index="-2"', "<Scalar> of layer 'Norm': port-index -2 is not in the range 0",
+        'port-index="1"', 'port-index="-2"',
+        "<Scalar> of layer 'Norm': attribute 'port-index' is -2, which is not in the range 0",
     ),
     "shaves below": (
         'max-shaves="3"', 'max-shaves="-1"',
-        "<CustomLayer> of layer 'Norm': max-shaves -1 is not in the range 0 to 1024",
+        "<CustomLayer> of layer 'Norm': attribute 'max-shaves' is -1, which is not in the range 0 to 1024",
     ),
-    "four sizes": ('local="8,1,1"', 'local="8,1,1,1"', "<WorkSizes> of layer 'Norm': local has 4 sizes"),
+    "four sizes": (
+        'local="8,1,1"', 'local="8,1,1,1"', "<WorkSizes> of layer 'Norm': attribute 'local' has 4 sizes"),
     "no global": ('global="((Y+7)/8)*8,F,1"', "", "<WorkSizes> of layer 'Norm': attribute 'global'"),
 }  # fmt: skip
 
@@ -166,14 +181,14 @@ def test_what_cannot_run_is_refused_with_line_and_reason(
 BAD_KERNELS = {
     "manual DMA": (
         KERNEL + "__kernel void __dma_preload_norm(__global half* src) {}",
-        "norm.cl uses __dma_preload_norm: only VPUs have manual DMA"),
+        "norm.cl uses __dma_preload_norm, but only VPUs support manual DMA"),
     "DMA of its own": (
         KERNEL + "void f() { WorkGroupDmaCreateStrideTransaction(); }",
-        "norm.cl uses WorkGroupDmaCreateStrideTransaction: only"),
+        "norm.cl uses WorkGroupDmaCreateStrideTransaction, but only"),
     "several kernels of a name": (
         KERNEL + "__kernel void norm(int n) {}", "the sources contain different declarations of kernel 'norm'"),
     "a parameter without a name": (
-        KERNEL.replace("int three", "int"), "the source does not show the name of parameter 10 of 'norm'"),
+        KERNEL.replace("int three", "int"), "parameter 10 of kernel 'norm' has no name in the source"),
     "no text": (KERNEL + "\0", "a zero byte at offset"),
 }  # fmt: skip
 
@@ -203,9 +218,14 @@ def test_scalars_are_elements_of_options_and_sizes() -> None:
     assert values().resolve(FlexOption("one", element=0)) == 7
     assert values().resolve(SizeFormula("INPUT1_DIMS[3]")) == 4
     assert values(-1, 3, 4, 5).resolve(SizeFormula("OUTPUT0_DIMS[1]")) == 5
-    with pytest.raises(LiteRtError, match="option 'n' has no element 2; the 2 elements have"):
+    with pytest.raises(
+        LiteRtError,
+        match="the layer uses element 2 of the op's option 'n', but the 2 elements have",
+    ):
         values().resolve(FlexOption("n", element=2))
-    with pytest.raises(LiteRtError, match="the shape of 'x', which is known only at run time"):
+    with pytest.raises(
+        LiteRtError, match=r"the shape of input 1 \('x'\) is known only at run time"
+    ):
         values(-1, 3, 4, 5).resolve(SizeFormula("INPUT1_DIMS[0]"))
     with pytest.raises(LiteRtError, match=r"uses INPUT0_DIMS\[0\], but the op omits input 0"):
         values().resolve(SizeFormula("INPUT0_DIMS[0]"))

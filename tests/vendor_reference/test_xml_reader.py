@@ -204,7 +204,7 @@ def test_of_several_layers_the_one_of_the_ops_name_is_taken(read: Read) -> None:
     with pytest.raises(LiteRtError) as error:
         read(SEED + FULL, "Relu")
     assert error.value.status is Status.NOT_FOUND
-    assert "none of its 2 layers is named 'Relu'" in error.value.what
+    assert "the file contains 2 layers, but none with the op's name, 'Relu'" in error.value.what
     assert error.value.hint == "Did you mean 'ReLU'?"
 
 
@@ -212,7 +212,7 @@ def test_of_two_layers_of_one_name_the_last_one_counts(read: Read) -> None:
     layer = read(SEED + changed("X,Y,B*F", "X", SEED))
     assert len(layer.kernel.global_size) == 1
     assert layer.notes == [
-        "layer.xml, line 20: layer 'ReLU' is described several times: the last description is used."
+        "layer.xml, line 20: layer 'ReLU' is described several times, and the last description is used."
     ]
 
 
@@ -220,32 +220,33 @@ NOTED = {
     "several options": (
         '<CompilerOptions options="-DS=3"/>',
         '<CompilerOptions options="-DS=3"/>\n<CompilerOptions options="-w"/>',
-        "line 15: <CompilerOptions> 2 <CompilerOptions> elements are joined; OpenVINO uses only the first."),
+        "line 15, <CompilerOptions>: the options of all 2 <CompilerOptions> are used; OpenVINO uses only "
+        "the first of them."),
     "a scalar": (
         "<Data", '<Scalar arg-index="9"/><Data',
-        "line 11: <Scalar> is unknown in <Buffers>, and ignored."),
+        "line 11, <Scalar>: this element is unknown in <Buffers>, and is ignored."),
     "an unknown attribute": (
         'version="1"', 'version="1" author="me"',
-        "line 1: <CustomLayer> attribute 'author' is unknown, and ignored."),
+        "line 1, <CustomLayer>: attribute 'author' is unknown, and is ignored."),
     "an attribute twice": (
         'entry="run"', 'entry="run" entry="walk"',
-        "line 2: <Kernel> attribute 'entry' is repeated: the first value is used."),
+        "line 2, <Kernel>: attribute 'entry' is repeated: the first value is used."),
     "an argument twice": (
         "<Data", '<Data name="biases" arg-index="2"/><Data',
-        "line 11: <Data> arg-index 2 is bound several times: the last binding is used."),
+        "line 11, <Data>: several elements have arg-index 2, and the last of them is used."),
     "a gap": (
         'arg-index="3"', 'arg-index="5"',
-        "line 8: <Buffers> no element has arg-index 3, 4: the kernel gets input 0 for this argument."),
+        "line 8, <Buffers>: no element has arg-index 3, 4, so the kernel gets input 0 as this argument."),
     "a port in two formats": (
         "<Data", '<Tensor arg-index="4" type="input" port-index="1"/><Data',
-        "line 11: <Tensor> input 1 is already bound with format YXFB, which is used in place of BFYX."),
+        "line 11, <Tensor>: an earlier element for input 1 has format YXFB, which is used in place of BFYX."),
     "a local size too many": (
         'local="16"', 'local="4,4,4"',
-        "line 15: <WorkSizes> local has 3 sizes, but global has 2: surplus local sizes are only in "
-        "LOCAL_WORKSIZE."),
+        "line 15, <WorkSizes>: attribute 'local' has 3 sizes, but 'global' has 2; the surplus local sizes "
+        "are only in the macro LOCAL_WORKSIZE."),
     "a backslash that would join lines": (
         'default="0.5"', 'default="0.5 \\"',
-        "line 4: <Define> the backslash at the end of the default value is removed, because it would append "
+        "line 4, <Define>: the backslash at the end of the default value is removed, because it would append "
         "the next line."),
 }  # fmt: skip
 
@@ -285,7 +286,7 @@ def test_outputs_may_be_numbered_on_from_the_inputs(read: Read) -> None:
         TensorArgument(True, 0, Format.BFYX),
         TensorArgument(True, 1, Format.BFYX),
     ]
-    assert "like ports of an OpenVINO IR: port 1 is output 0" in layer.notes[0]
+    assert "counts from 1, as in an OpenVINO IR, so port-index 1 is output 0" in layer.notes[0]
 
 
 def test_outputs_that_are_numbered_otherwise_stay_so(read: Read) -> None:
@@ -318,8 +319,8 @@ def test_what_files_really_have_is_taken(read: Read) -> None:
 
 
 BAD = {
-    "an empty file": (FULL, "", "the file has no <CustomLayer>: it is not a custom layer configuration"),
-    "no XML": (FULL, '{"version": 1}', "no <CustomLayer>"),
+    "an empty file": (FULL, "", "the file contains no <CustomLayer>, so it does not describe a layer"),
+    "no XML": (FULL, '{"version": 1}', "contains no <CustomLayer>"),
     "an end tag of another name": ("</Kernel>", "</Kernal>", "is missing before </Kernal>"),
     "a surplus end tag": ("</Kernel>", "</Kernel></Kernel>", "is missing before </Kernel>"),
     "no end tag": ("</CustomLayer>", "", "element <CustomLayer> has no end tag"),
@@ -330,74 +331,104 @@ BAD = {
     "a kernel on the top level": ("<CustomLayer", '<Kernel entry="a"/><CustomLayer', "element is <Kernel>"),
     "no name": ('name="Full"', "", "<CustomLayer>: attribute 'name' (the type of the ops"),
     "an empty name": ('name="Full"', 'name=""', "<CustomLayer>: attribute 'name'"),
-    "no type": ('type="SimpleGPU"', "", "<CustomLayer> of layer 'Full': type '', expected 'SimpleGPU' or"),
-    "another type": ('"SimpleGPU"', '"SimpleNPU"', "of layer 'Full': type 'SimpleNPU', expected 'SimpleGPU'"),
-    "no version": ('version="1"', "", "<CustomLayer> of layer 'Full': no version"),
-    "another version": ('version="1"', 'version="2"', "<CustomLayer> of layer 'Full': version '2'"),
-    "a version with a point": ('version="1"', 'version="1.0"', "version '1.0' is not a whole number"),
-    "no kernel": ("Kernel", "Kernal", "<CustomLayer> of layer 'Full': no <Kernel> in it"),
+    "no type": ('type="SimpleGPU"', "", "of layer 'Full': attribute 'type' is missing, but must be 'SimpleGPU'"),
+    "another type": (
+        '"SimpleGPU"', '"SimpleNPU"', "of layer 'Full': attribute 'type' is 'SimpleNPU', but must be 'SimpleGPU'"),
+    "no version": (
+        'version="1"', "", "<CustomLayer> of layer 'Full': attribute 'version' is missing, but must be 1"),
+    "another version": (
+        'version="1"', 'version="2"', "<CustomLayer> of layer 'Full': attribute 'version' is '2', but must be 1"),
+    "a version with a point": (
+        'version="1"', 'version="1.0"', "attribute 'version' is '1.0', which is not a whole number"),
+    "no kernel": ("Kernel", "Kernal", "<CustomLayer> of layer 'Full': element <Kernel> is missing"),
     "two kernels": (
-        "</Kernel>", '</Kernel><Kernel entry="b"/>', "<Kernel> of layer 'Full': line 2 already has this element"),
+        "</Kernel>", '</Kernel><Kernel entry="b"/>',
+        "<Kernel> of layer 'Full': the element is there twice, first in line 2"),
     "two buffers": (
-        "</Buffers>", "</Buffers><Buffers/>", "<Buffers> of layer 'Full': line 8 already has this element"),
+        "</Buffers>", "</Buffers><Buffers/>",
+        "<Buffers> of layer 'Full': the element is there twice, first in line 8"),
     "two work sizes": (
         "<WorkSizes", '<WorkSizes global="X"/>\n<WorkSizes',
-        "<WorkSizes> of layer 'Full': line 15 already has this element"),
+        "<WorkSizes> of layer 'Full': the element is there twice, first in line 15"),
     "no entry": ('entry="run"', "", "<Kernel> of layer 'Full': attribute 'entry' (the kernel's name) is missing"),
     "an empty entry": ('entry="run"', 'entry=""', "<Kernel> of layer 'Full': attribute 'entry'"),
-    "an entry that is no name": ('entry="run"', 'entry="a b"', "<Kernel> of layer 'Full': entry 'a b'"),
-    "no source": ("Source", "Sauce", "<Kernel> of layer 'Full': no <Source> in it"),
+    "an entry that is no name": (
+        'entry="run"', 'entry="a b"', "<Kernel> of layer 'Full': attribute 'entry' is 'a b', which is not"),
+    "no source": ("Source", "Sauce", "<Kernel> of layer 'Full': element <Source> is missing"),
     "a source without a name": ('filename="h.cl"', "", "<Source> of layer 'Full': attribute 'filename'"),
     "a source of no name": ('filename="h.cl"', 'filename=""', "<Source> of layer 'Full': attribute 'filename'"),
-    "a source that is not there": ("h.cl", "no.cl", "no file 'no.cl' in"),
-    "a source outside": ("h.cl", "../h.cl", "'../h.cl' is not in the asset's folder"),
-    "an absolute source": ("h.cl", "/h.cl", "'/h.cl' is not in the asset's folder"),
-    "a source by a backslash": ("sub/k.cl", "sub\\k.cl", "'sub\\k.cl' is not in the asset's folder"),
-    "a source that is a folder": ("h.cl", "sub", "no file 'sub' in"),
+    "a source that is not there": ("h.cl", "no.cl", "contains no file 'no.cl'"),
+    "a source outside": ("h.cl", "../h.cl", "path '../h.cl' is not in folder"),
+    "an absolute source": ("h.cl", "/h.cl", "path '/h.cl' is not in folder"),
+    "a source by a backslash": ("sub/k.cl", "sub\\k.cl", "path 'sub\\k.cl' contains a backslash"),
+    "a source that is a folder": ("h.cl", "sub", "contains no file 'sub'"),
     "a define without a name": ('name="N 42"', "", "<Define> of layer 'Full': attribute 'name'"),
-    "a define that is no name": ("N 42", "4 2", "<Define> of layer 'Full': name '4 2' is not a valid"),
-    "a define that goes on": ("N 42", "N 42 \\", "is not a valid name for a #define"),
+    "a define that is no name": (
+        "N 42", "4 2", "<Define> of layer 'Full': attribute 'name' is '4 2', which is not a valid"),
+    "a define that goes on": ("N 42", "N 42 \\", "which is not a valid name for a #define"),
     "a define of two lines": ("N 42", "N 42&#10;", "attribute 'name' of <Define> contains the character '\\n'"),
-    "no buffers": ("Buffers", "Buffer", "<CustomLayer> of layer 'Full': no <Buffers> in it"),
-    "no tensors": ("<Tensor", "<Tensors", "<Buffers> of layer 'Full': there is no <Tensor> for an input"),
-    "a tensor without arg-index": ('arg-index="3" type', "type", "<Tensor> of layer 'Full': no arg-index"),
-    "an arg-index of -1": ('"3"', '"-1"', "<Tensor> of layer 'Full': arg-index -1 is not in the range 0"),
-    "an arg-index below": ('"3"', '"-2"', "<Tensor> of layer 'Full': arg-index -2 is not in the range 0"),
+    "no buffers": ("Buffers", "Buffer", "<CustomLayer> of layer 'Full': element <Buffers> is missing"),
+    "no tensors": ("<Tensor", "<Tensors", "<Buffers> of layer 'Full': a <Tensor> for an input"),
+    "a tensor without arg-index": (
+        'arg-index="3" type', "type", "<Tensor> of layer 'Full': attribute 'arg-index' is missing"),
+    "an arg-index of -1": (
+        '"3"', '"-1"', "<Tensor> of layer 'Full': attribute 'arg-index' is -1, which is not in the range 0"),
+    "an arg-index below": (
+        '"3"', '"-2"', "<Tensor> of layer 'Full': attribute 'arg-index' is -2, which is not in the range 0"),
     "an arg-index far above": (
-        '"3"', '"256"', "<Tensor> of layer 'Full': arg-index 256 is not in the range 0 to 255",
+        '"3"', '"256"',
+        "<Tensor> of layer 'Full': attribute 'arg-index' is 256, which is not in the range 0 to 255",
     ),
-    "an arg-index that is no number": ('"3"', '"x"', "<Tensor> of layer 'Full': arg-index 'x' is not a whole"),
-    "an arg-index of ten digits": ('"3"', '"1000000000"', "of layer 'Full': arg-index has more than 9 digits"),
-    "a tensor without port-index": ('port-index="1"', "", "<Tensor> of layer 'Full': no port-index"),
-    "a port-index of no number": ('port-index="1"', 'port-index="1.0"', "port-index '1.0' is not a whole number"),
-    "a tensor without type": ('type="output"', "", "<Tensor> of layer 'Full': no type, but input, output"),
-    "a tensor of unknown type": ('"output"', '"Output"', "<Tensor> of layer 'Full': type 'Output', but"),
-    "an unknown format": ("yxfb", "NCHW", "<Tensor> of layer 'Full': format 'NCHW' is unknown"),
-    "a format of mixed case": ("yxfb", "Bfyx", "<Tensor> of layer 'Full': format 'Bfyx' is unknown"),
-    "an empty format": ("yxfb", "", "<Tensor> of layer 'Full': format '' is unknown"),
+    "an arg-index that is no number": (
+        '"3"', '"x"', "<Tensor> of layer 'Full': attribute 'arg-index' is 'x', which is not"),
+    "an arg-index of ten digits": (
+        '"3"', '"1000000000"', "of layer 'Full': attribute 'arg-index' has more than 9 digits"),
+    "a tensor without port-index": (
+        'port-index="1"', "", "<Tensor> of layer 'Full': attribute 'port-index' is missing"),
+    "a port-index of no number": (
+        'port-index="1"', 'port-index="1.0"', "attribute 'port-index' is '1.0', which is not a whole number"),
+    "a tensor without type": (
+        'type="output"', "", "<Tensor> of layer 'Full': attribute 'type' is missing, but must be input, output"),
+    "a tensor of unknown type": (
+        '"output"', '"Output"', "<Tensor> of layer 'Full': attribute 'type' is 'Output', but must be input"),
+    "an unknown format": (
+        "yxfb", "NCHW", "<Tensor> of layer 'Full': attribute 'format' is 'NCHW', which is unknown"),
+    "a format of mixed case": (
+        "yxfb", "Bfyx", "<Tensor> of layer 'Full': attribute 'format' is 'Bfyx', which is unknown"),
+    "an empty format": ("yxfb", "", "<Tensor> of layer 'Full': attribute 'format' is '', which is unknown"),
     "internal memory without a size": ('size="INPUT0_DIMS[1] * 4"', "", "<Tensor> of layer 'Full': attribute"),
-    "internal memory by X": ("INPUT0_DIMS[1] * 4", "X*4", "size 'X*4' may contain only numbers, INPUT0_DIMS[0]"),
-    "internal memory by Z": ("INPUT0_DIMS[1] * 4", "Z",
-        "<Tensor> of layer 'Full': size: formula 'Z' contains 'Z' where a number"),
-    "internal memory without a port": ('port-index="0" size', "size", "<Tensor> of layer 'Full': no port-index"),
+    "internal memory by X": (
+        "INPUT0_DIMS[1] * 4", "X*4", "attribute 'size' is 'X*4', but may contain only numbers and sizes such as"),
+    "internal memory by Z": (
+        "INPUT0_DIMS[1] * 4", "Z", "<Tensor> of layer 'Full': attribute 'size': formula 'Z' contains 'Z'"),
+    "internal memory without a port": (
+        'port-index="0" size', "size", "<Tensor> of layer 'Full': attribute 'port-index' is missing"),
     "data without a name": ('name="weights"', "", "<Data> of layer 'Full': attribute 'name'"),
-    "data without arg-index": ('weights" arg-index="2"', 'weights"', "<Data> of layer 'Full': no arg-index"),
-    "four sizes": ("16, Y", "16,Y,F,B", "<WorkSizes> of layer 'Full': global has 4 sizes, at most 3"),
-    "an empty rule": ("16, Y", "16,,Y", "<WorkSizes> of layer 'Full': global: formula '' ends where a number"),
-    "an unknown letter": ("16, Y", "16,Z", "<WorkSizes> of layer 'Full': global: formula 'Z' contains 'Z'"),
-    "a product without a sign": ("16, Y", "16,2X", "global: formula '2X' contains 'X' where an operator must be"),
-    "postfix": ("16, Y", "16,X Y+", "global: formula 'X Y+' contains 'Y' where an operator must be"),
-    "a unary minus": ("16, Y", "16,-Y", "global: formula '-Y' contains '-' where a number"),
-    "a decimal": ("16, Y", "16,1.5", "global: formula '1.5' contains the invalid character '.' at column 2"),
-    "a size of a tensor": ("16, Y", "16,INPUT0_DIMS[0]", "global: formula 'INPUT0_DIMS[0]' may contain only"),
+    "data without arg-index": (
+        'weights" arg-index="2"', 'weights"', "<Data> of layer 'Full': attribute 'arg-index' is missing"),
+    "four sizes": (
+        "16, Y", "16,Y,F,B",
+        "<WorkSizes> of layer 'Full': attribute 'global' has 4 sizes, but may have at most 3"),
+    "an empty rule": ("16, Y", "16,,Y", "<WorkSizes> of layer 'Full': attribute 'global': formula '' ends where a number"),
+    "an unknown letter": ("16, Y", "16,Z", "<WorkSizes> of layer 'Full': attribute 'global': formula 'Z' contains 'Z'"),
+    "a product without a sign": (
+        "16, Y", "16,2X", "attribute 'global': formula '2X' contains 'X' where an operator must be"),
+    "postfix": ("16, Y", "16,X Y+", "attribute 'global': formula 'X Y+' contains 'Y' where an operator must be"),
+    "a unary minus": ("16, Y", "16,-Y", "attribute 'global': formula '-Y' contains '-' where a number"),
+    "a decimal": ("16, Y", "16,1.5", "attribute 'global': formula '1.5' contains the invalid character '.' at column 2"),
+    "a size of a tensor": (
+        "16, Y", "16,INPUT0_DIMS[0]", "attribute 'global' has the formula 'INPUT0_DIMS[0]', but may contain only"),
     "an output of two arguments": (
         "<Data", '<Tensor arg-index="4" type="output" port-index="0"/><Data',
-        "<Buffers> of layer 'Full': output 0 has arg-index 3 and 4"),
+        "<Buffers> of layer 'Full': two elements are for output 0, with arg-index 3 and with arg-index 4"),
     "an option that is none of OpenCL": ('"-DS=3"', '"-I /"', "of layer 'Full': build option '-I' is not allowed"),
-    "a bad local rule": ('local="16"', 'local="16+"', "of layer 'Full': local: formula '16+' ends where a number"),
-    "an unknown dim": ("input,1", "INPUT", "<WorkSizes> of layer 'Full': dim is 'INPUT', but output, input"),
-    "a dim of output with index": ("input,1", "output,0", "<WorkSizes> of layer 'Full': dim is 'output,0'"),
-    "a dim with letters": ("input,1", "input,1x", "<WorkSizes> of layer 'Full': dim is 'input,1x'"),
+    "a bad local rule": (
+        'local="16"', 'local="16+"', "of layer 'Full': attribute 'local': formula '16+' ends where a number"),
+    "an unknown dim": (
+        "input,1", "INPUT", "<WorkSizes> of layer 'Full': attribute 'dim' is 'INPUT', but must be output, input"),
+    "a dim of output with index": (
+        "input,1", "output,0", "<WorkSizes> of layer 'Full': attribute 'dim' is 'output,0'"),
+    "a dim with letters": ("input,1", "input,1x", "<WorkSizes> of layer 'Full': attribute 'dim' is 'input,1x'"),
 }  # fmt: skip
 
 
@@ -417,7 +448,10 @@ def test_a_bad_layer_is_refused_with_file_element_and_reason(
 
 @pytest.mark.parametrize(
     ("old", "new", "says"),
-    [("Kernel", "Kernal", "layer 'Full': no <Kernel>"), ("h.cl", "no.cl", "no file 'no.cl' in")],
+    [
+        ("Kernel", "Kernal", "layer 'Full': element <Kernel> is missing"),
+        ("h.cl", "no.cl", "contains no file 'no.cl'"),
+    ],
 )
 def test_a_layer_that_nobody_asks_for_is_checked_too(
     read: Read, old: str, new: str, says: str

@@ -72,9 +72,9 @@ def read_layer(op_name: str, path: str, data: memoryview, asset_root: str = "") 
         kind = f"a file with the suffix '{suffix}'" if suffix else "a file without a suffix"
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
-            f"the reference vendor cannot read {kind} as an asset",
+            f"the reference vendor cannot read {kind} as a layer",
             f"{path}, op '{op_name}'",
-            f"Give a file with one of the suffixes {', '.join(sorted(_readers()))}.",
+            f"Use a file with one of the suffixes {', '.join(sorted(_readers()))}.",
         )
     return reader.read(op_name, AssetFiles(path, asset_root), data)
 
@@ -88,7 +88,7 @@ def no_layer_named(op_name: str, names: Sequence[str], where: str) -> LiteRtErro
     """Creates the error for the case that an asset has several layers, but not the wanted layer."""
     return LiteRtError(
         Status.NOT_FOUND,
-        f"none of its {len(names)} layers is named '{op_name}'",
+        f"the file contains {len(names)} layers, but none with the op's name, '{op_name}'",
         where,
         did_you_mean(op_name, names) or f"{names_text('layer', names)}.",
     )

@@ -21,8 +21,8 @@ from vendor_reference.custom_layers.kernel_source import decode_source, includes
 
 _MOST_BYTES = 64 << 20
 _HINT = (
-    "Put the file into the asset's folder or a subfolder of it. To use files from elsewhere, set "
-    "--asset_root to a folder that contains both the asset and these files."
+    "Put this file into the folder of the layer's file, or into a subfolder. To use files from elsewhere, set "
+    "--asset_root to a folder that contains the layer's file and all other files of the layer."
 )
 
 
@@ -43,7 +43,8 @@ class AssetFiles:
         self._folder = ""
         if root:
             if not os.path.isdir(root):
-                raise LiteRtError(Status.NOT_FOUND, "the asset root is not a folder", root)
+                hint = "Set --asset_root to a folder that contains all files of the layer."
+                raise LiteRtError(Status.NOT_FOUND, "--asset_root is not a folder", root, hint)
             root = os.path.realpath(root)
             if os.path.commonpath((root, folder)) == root:
                 self.root = root
@@ -74,7 +75,7 @@ class AssetFiles:
         if file is None:
             raise LiteRtError(
                 Status.NOT_FOUND,
-                f"no file '{relative}' in {self.root}",
+                f"folder {self.root} contains no file '{relative}'",
                 f"{self.path}, {named_in}",
                 _HINT,
             )
@@ -103,7 +104,10 @@ class AssetFiles:
                 visit(file)
         except RecursionError:
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, "the includes are nested too deeply", self.path
+                Status.INVALID_ARGUMENT,
+                "too many files include one another, each the next",
+                self.path,
+                "Combine some of the files.",
             ) from None
         return list(ordered.values())
 
@@ -119,14 +123,18 @@ class AssetFiles:
 
     def _normalize(self, name: str, folder: str, named_in: str) -> str:
         relative = posixpath.normpath(posixpath.join(folder, name)) if name else name
-        place = "asset root" if self._folder else "asset's folder"
         try:
             check_companion_path(relative, f"{self.path}, {named_in}")
         except LiteRtError as error:
             slashed = name.replace("\\", "/")
             hint = _HINT if slashed == name else f"Write '/' in paths: '{slashed}'."
             raise LiteRtError(
-                error.status, f"'{name}' is not in the {place}", error.where, hint
+                error.status,
+                f"path '{name}' is not in folder {self.root}, in which all files of the layer must be"
+                if slashed == name
+                else f"path '{name}' contains a backslash",
+                error.where,
+                hint,
             ) from None
         return relative
 
@@ -139,9 +147,10 @@ class AssetFiles:
         if os.path.commonpath((self.root, path)) != self.root:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"'{relative}' is a link to a file outside the asset's folder: {path}",
+                f"'{relative}' is a link to {path}, which is not in folder {self.root}, in which all files of "
+                "the layer must be",
                 f"{self.path}, {named_in}",
-                "Copy the file into the asset's folder.",
+                "Replace the link by a copy of the file.",
             )
         self._files[relative] = LayerFile(relative, _read(path))
         return self._files[relative]
@@ -154,6 +163,6 @@ def _read(path: str) -> bytes:
     data = read_input(path, _MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"the source file is larger than {_MOST_BYTES} bytes", path
+            Status.INVALID_ARGUMENT, f"the source file is larger than {_MOST_BYTES >> 20} MiB", path
         )
     return data

@@ -75,9 +75,10 @@ def decode_source(data: bytes | memoryview, where: str) -> str:
     if "\0" in text:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the file is not OpenCL C: it has a zero byte at offset {text.index(chr(0))}",
+            f"the file is not OpenCL source code, because it contains a zero byte at offset {text.index(chr(0))}",
             where,
-            "A .cl file must contain source code; compiled kernels have another suffix.",
+            "Use a text file in UTF-8. A kernel that is already compiled must be a .bin file from litert-npu "
+            "layer build.",
         )
     return text
 
@@ -114,7 +115,7 @@ def define_line(text: str) -> str:
     if last and not re.fullmatch(r"/\*.*\*/", last[0], re.DOTALL):
         reason = "a comment does not end with '*/'"
     elif not line.isprintable():
-        reason = f"it contains {next(c for c in line if not c.isprintable())!a}"
+        reason = f"the character {next(c for c in line if not c.isprintable())!a} is not printable"
     elif found := re.search("[\"']", _COMMENT_OR_TEXT.sub("", line)):
         reason = f"the character {found[0]} has no matching quote"
     if reason:

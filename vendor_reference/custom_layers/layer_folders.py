@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from litert.core.compiler_options import CUSTOM_LAYERS_VARIABLE
 from litert.core.errors import LiteRtError
+from litert.core.quoting import shell_word
 from litert.core.status import Status
 from litert.model.blob import MappedFile
 from vendor_reference.cpu_layer.asking import check_allowed
@@ -21,8 +22,8 @@ from vendor_reference.custom_layers.companion_files import AssetFiles
 from vendor_reference.custom_layers.custom_layer import CustomLayer
 
 _KINDS = (
-    "Only files with one of the suffixes {} say for which ops they are; assign a file with another "
-    "suffix to an op with --npu_custom_op_info=op,path."
+    "Only files with the suffixes {} name the ops that they implement. Assign a file with another suffix to an op "
+    "with --npu_custom_op_info=op,path."
 )
 
 
@@ -68,7 +69,8 @@ def find_layers(
         if reader.runs_to_tell:
             if path not in paths and not allow_native_assets:
                 notes.append(
-                    f"{path} is ignored, because machine code may run only with --allow_native_assets."
+                    f"{path} is ignored, because it is machine code, which may run only with "
+                    "--allow_native_assets."
                 )
                 continue
             check_allowed(allow_native_assets, path)
@@ -83,10 +85,11 @@ def find_layers(
                         )
                     continue
                 if name in found:
+                    info = shell_word(f"{name},{path}")
                     raise LiteRtError(
                         Status.INVALID_TOOL_CONFIG,
-                        f"op '{name}' has two layers: in {found[name].path} and in {path}",
-                        hint=f"Remove one layer, or choose a layer with --npu_custom_op_info={name},path.",
+                        f"two files contain a layer for op '{name}': {found[name].path} and {path}",
+                        hint=f"Remove one layer, or choose one, as in --npu_custom_op_info={info}.",
                     )
                 found[name] = FoundLayer(path, read_layer(name, path, file.view, asset_root))
     return found
@@ -109,7 +112,7 @@ def _descriptions(paths: Sequence[str]) -> Sequence[str]:
                 hint = f"Check the paths of --custom_layers and {CUSTOM_LAYERS_VARIABLE}."
                 raise LiteRtError(Status.NOT_FOUND, "no such file or folder", file, hint)
             if not _is_description(file):
-                what = "a file of this kind does not say for which op it is"
+                what = "--custom_layers cannot use this file, because the file does not name an op"
                 raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, file, kinds)
             files.setdefault(os.path.realpath(file), file)
     return list(files.values())

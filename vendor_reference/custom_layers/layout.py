@@ -110,7 +110,8 @@ def bfyx(
         lower, upper = _fold_padding(below, padded), _fold_padding(above, padded)
         if any((*below[2:-2], *above[2:-2])):
             raise _no_view(
-                shape, "the tensor has padding inside the dimensions that are folded into Y"
+                shape,
+                "the tensor has padding inside its middle dimensions, which the kernel sees as one dimension, Y",
             )
     return Bfyx(kernel_dims(shape), _letters(order, padded, wanted), lower, upper)
 
@@ -138,12 +139,13 @@ def strided_bfyx(
         if stride <= 0 or above % stride or upper[dim] < 0:
             raise _no_view(
                 shape,
-                f"strides {list(strides)} at offset {offset} do not describe a part of a larger "
-                "tensor",
+                f"the strides {list(strides)} at offset {offset} do not describe a part of a larger tensor",
             )
         above = stride
     if order and strides[order[-1]] != 1:
-        raise _no_view(shape, f"no dimension has contiguous elements with strides {list(strides)}")
+        raise _no_view(
+            shape, f"no dimension has contiguous elements, because the strides are {list(strides)}"
+        )
     return bfyx(shape, order, wanted, lower, upper)
 
 
@@ -182,7 +184,8 @@ def _letters(order: Order, padded: Sequence[Size], wanted: Format) -> str:
     if len(set(letters)) < len(letters) or middle != sorted(middle):
         raise _no_view(
             padded,
-            f"its memory order {list(order)} separates or reorders the dimensions that are folded into Y",
+            f"its memory order {list(order)} separates or reorders its middle dimensions, which the kernel sees "
+            "as one dimension, Y",
         )
     return letters + "".join(letter for letter in "BFYX" if letter not in letters)
 
@@ -200,5 +203,5 @@ def _no_view(shape: Sequence[Size], why: str) -> LiteRtError:
     shown = "x".join(map(str, shape))
     return LiteRtError(
         Status.UNSUPPORTED,
-        f"a kernel for tensors with the dimensions B, F, Y and X cannot use a tensor of shape {shown}: {why}",
+        f"a kernel sees a tensor as the dimensions B, F, Y and X, but this is impossible for shape {shown}: {why}",
     )

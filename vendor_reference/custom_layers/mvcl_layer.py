@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from litert.core.counts import names_text
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.suggestion import did_you_mean
@@ -88,7 +89,7 @@ def read_mvcl_layer(element: XmlElement, name: str, files: AssetFiles) -> Custom
     entry = kernel.text("entry", "the kernel's name")
     sources = [_source(source, files) for source in kernel.named("Source")]
     if not sources:
-        raise kernel.error("no <Source> in it")
+        raise kernel.error("element <Source> is missing")
     declared = _declared(kernel, entry, [*files.headers(sources), *sources])
     work_sizes = _inside(element, kernel, "WorkSizes")
     tensor = _dim(work_sizes)
@@ -120,20 +121,22 @@ def _check_whole(element: XmlElement) -> None:
     """Refuses stages of a layer, and layers for some of the ops of a name."""
     for node in (element, *element.named("Kernel")):
         if (stage := node.attributes.get("stage", "0").strip()) != "0":
-            raise _stages(node, f"stage '{stage}'")
+            raise _stages(node, f"the layer has stage '{stage}'")
     if kernels := element.named("Kernel")[1:]:
-        raise _stages(kernels[0], "a second kernel")
+        raise _stages(kernels[0], "the layer has a second kernel")
     for where in element.named("Where"):
         raise where.error(
-            "a layer that is only for some of the ops with its name",
-            "Give the layers different names, and assign ops to them by --npu_custom_op_info.",
+            "this element limits the layer to some of the ops with its name, which is not supported",
+            "Remove <Where>. If other ops need another layer, give the layers different names, and assign the "
+            "layers to ops with --npu_custom_op_info=op,path.",
         )
 
 
 def _stages(node: XmlElement, what: str) -> LiteRtError:
     hint = "Write one kernel for the whole layer, or one op for each stage."
     return node.error(
-        f"{what}: this vendor supports only layers with one kernel and without stages", hint
+        f"{what}, but the reference vendor supports only layers with one kernel and without stages",
+        hint,
     )
 
 
@@ -147,13 +150,14 @@ def _source(node: XmlElement, files: AssetFiles) -> LayerFile:
     hint = "Specify the OpenCL C source from which the binary was compiled."
     if name.lower().endswith((".bin", ".elf", ".o")):
         raise node.error(
-            f"'{name}' is a binary for SHAVE processors, which this vendor cannot run", hint
+            f"'{name}' is a binary for SHAVE processors, which the reference vendor cannot run",
+            hint,
         )
     file = files.read(name, f"line {node.line}, <Source>")
     text = without_comments(decode_source(file.data, file.path))
     if found := _DMA.search(text):
         raise node.error(
-            f"{file.path} uses {found[0]}: only VPUs have manual DMA",
+            f"source file {file.path} uses {found[0]}, but only VPUs support manual DMA",
             "Copy to local memory with async_work_group_copy in the kernel.",
         )
     return file
@@ -166,13 +170,13 @@ def _declared(kernel: XmlElement, entry: str, files: Sequence[LayerFile]) -> Seq
     if found is None:
         has = kernel_names(texts)
         several = entry in has
-        what = f"the sources contain different declarations of kernel '{entry}'" if several else ""
-        raise kernel.error(what or f"the sources have no kernel '{entry}', only {_list(has)}")
+        if several:
+            raise kernel.error(f"the sources contain different declarations of kernel '{entry}'")
+        what = f"the sources contain no kernel '{entry}', but the kernels {', '.join(has)}"
+        raise kernel.error(what if has else "the sources contain no kernel")
     for index, parameter in enumerate(found):
         if not parameter.name:
-            raise kernel.error(
-                f"the source does not show the name of parameter {index} of '{entry}'"
-            )
+            raise kernel.error(f"parameter {index} of kernel '{entry}' has no name in the source")
     return found
 
 
@@ -186,16 +190,18 @@ def _arguments(
         name = node.text("arg-name", "the kernel's parameter")
         if name not in by_name:
             raise node.error(
-                f"arg-name '{name}' is not a parameter of kernel '{entry}', which has parameters "
-                f"{_list(list(by_name))}",
-                did_you_mean(name, by_name),
+                f"attribute 'arg-name' is '{name}', but kernel '{entry}' has no such parameter",
+                did_you_mean(name, by_name) or f"{names_text('parameter', list(by_name))}.",
             )
         if name in bound:
-            node.note(f"parameter '{name}' is bound several times: the last binding is used")
+            node.note(f"several elements are for parameter '{name}', and the last of them is used")
         bound[name] = _argument(node, by_name[name])
     for name in by_name:
         if name not in bound:
-            raise parameters.error(f"nothing is bound to parameter '{name}' of kernel '{entry}'")
+            raise parameters.error(
+                f"an element for parameter '{name}' of kernel '{entry}' is missing",
+                f"""Add a <Tensor>, <Data> or <Scalar> with arg-name="{name}".""",
+            )
     return tuple(bound[name] for name in by_name)
 
 
@@ -205,8 +211,7 @@ def _argument(node: XmlElement, parameter: Parameter) -> KernelArgument:
     kind = node.attributes.get("type", "").lower()
     allowed = ("data", "local_data") if node.name == "Data" else _TENSOR_TYPES
     if kind not in allowed:
-        what = f"type '{kind}'" if kind else "no type"
-        raise node.error(f"{what}, expected {', '.join(allowed)}")
+        raise _bad_type(node, kind, ", ".join(allowed))
     if kind == "data":
         return DataArgument(node.text("source", "a constant input's name"), is_flat=True)
     if kind == "local_data":
@@ -215,11 +220,15 @@ def _argument(node: XmlElement, parameter: Parameter) -> KernelArgument:
         return InternalArgument(ElementType.UINT8, _bytes(node))
     if kind == "input_buffer":
         raise node.error(
-            "memory of another stage is not supported: a layer has exactly one kernel here"
+            "type 'input_buffer' is the memory of another stage, but the reference vendor supports only layers "
+            "with one kernel and without stages"
         )
     name = node.attributes.get("format", "BFYX").upper()
     if name not in _FORMATS:
-        raise node.error(f"format '{name}' is unknown", f"Known: {', '.join(_FORMATS)}.")
+        raise node.error(
+            f"attribute 'format' is '{name}', which is unknown",
+            f"The formats are {', '.join(_FORMATS)}.",
+        )
     # The VPU's tensors are halves: a kernel that declares halves gets them, whatever the model's type.
     element_type = ElementType.FLOAT16 if parameter.type.startswith("half") else None
     port = node.index("port-index", _MOST_PORTS)
@@ -229,11 +238,13 @@ def _argument(node: XmlElement, parameter: Parameter) -> KernelArgument:
 def _scalar(node: XmlElement) -> ScalarArgument:
     kind = node.attributes.get("type", "").lower()
     if kind not in _NUMBERS:
-        raise node.error(f"type '{kind}', expected int or float" if kind else "no type")
+        raise _bad_type(node, kind, "int or float")
     text = node.text("source", "a parameter, a size such as I.X, or a number").strip()
     port = node.integer("port-index")
     if port is not None and not -1 <= port <= _MOST_PORTS:
-        raise node.error(f"port-index {port} is not in the range 0 to {_MOST_PORTS}")
+        raise node.error(
+            f"attribute 'port-index' is {port}, which is not in the range 0 to {_MOST_PORTS}"
+        )
     place = max(port or 0, 0)
     source: ValueSource
     if found := _TENSOR_SIZE.fullmatch(text):
@@ -248,36 +259,41 @@ def _scalar(node: XmlElement) -> ScalarArgument:
 
 def _bytes(node: XmlElement) -> str:
     """Reads a memory size, a formula over the tensor that `dim` names."""
-    return _formula(node, "size", node.text("size", "its bytes"), _dim(node))
+    return _formula(node, "size", node.text("size", "the number of bytes"), _dim(node))
 
 
 def _dim(node: XmlElement) -> _Tensor:
     text = node.attributes.get("dim", "output,0").strip()
     found = _DIM.fullmatch(text)
     if found is None:
-        raise node.error(f"dim '{text}', expected input,N or output,N")
+        raise node.error(f"attribute 'dim' is '{text}', but must be input,N or output,N")
     return _Tensor(found[1].lower() == "output", int(found[2] or 0))
 
 
 def _sizes(node: XmlElement, name: str, tensor: _Tensor) -> tuple[str, ...]:
     rules = node.text(name, "up to three sizes").split(",")
     if len(rules) > 3:
-        raise node.error(f"{name} has {len(rules)} sizes, at most 3 are")
+        raise node.error(f"attribute '{name}' has {len(rules)} sizes, but may have at most 3")
     return tuple(_formula(node, name, rule, tensor) for rule in rules)
 
 
 def _formula(node: XmlElement, name: str, text: str, tensor: _Tensor) -> str:
     if node.formula(name, text).tensor_sizes:
-        raise node.error(f"{name}: formula '{text}' may contain only numbers and B, F, Y, X")
+        raise node.error(
+            f"attribute '{name}' has the formula '{text}', but may contain only numbers and B, F, Y, X"
+        )
     return _LETTER.sub(lambda letter: tensor.size(letter[0]), text)
 
 
 def _max_shaves(node: XmlElement) -> int:
     number = node.integer("max-shaves") or 0
     if not 0 <= number <= _MOST_SHAVES:
-        raise node.error(f"max-shaves {number} is not in the range 0 to {_MOST_SHAVES}")
+        raise node.error(
+            f"attribute 'max-shaves' is {number}, which is not in the range 0 to {_MOST_SHAVES}"
+        )
     return number
 
 
-def _list(names: Sequence[str]) -> str:
-    return ", ".join(names) or "none"
+def _bad_type(node: XmlElement, kind: str, allowed: str) -> LiteRtError:
+    found = f"is '{kind}'" if kind else "is missing"
+    return node.error(f"attribute 'type' {found}, but must be {allowed}")

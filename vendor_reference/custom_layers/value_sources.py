@@ -126,31 +126,34 @@ class OpValues:
             value = as_value(entries[source.key])
             if value is None:
                 raise self._error(
-                    f"option '{source.key}' is not a text, a number or a list of numbers"
+                    f"the layer uses option '{source.key}', which is not a text, a number or a list of them"
                 )
             return value if source.element is None else self._element(value, source)
         if source.default is not None:
             return source.default
         if self.num_other_bytes():
             raise self._error(
-                f"no option '{source.key}': the op's options ({len(self._options)} bytes) are not a "
-                "FlexBuffer map",
-                "For options in a C struct, use 'field' with a type and an offset.",
+                f"the layer uses option '{source.key}' by its name, but the op's options "
+                f"({len(self._options)} bytes) are not a FlexBuffer map, so they have no names",
+                "If the options are a C struct, describe the layer in a .json file, and use 'field' with a type "
+                "and an offset.",
             )
         if not entries:
-            needs = f"option '{source.key}' is needed, but the op has no options"
+            needs = f"the layer uses option '{source.key}', but the op has no options"
             raise self._error(needs, "Give a default in the layer's description.")
-        has = f"the op has no option '{source.key}', only {', '.join(map(repr, entries))}"
+        what = f"the layer uses option '{source.key}', but the op has only {', '.join(map(repr, entries))}"
         hint = did_you_mean(source.key, entries)
         hint = hint or "Correct the name, or give a default in the layer's description."
-        raise self._error(has, hint)
+        raise self._error(what, hint)
 
     def _element(self, value: Value, source: FlexOption) -> Value:
         assert source.element is not None
         elements = (value,) if isinstance(value, (bool, int, float, str)) else value
         if source.element >= len(elements):
             has = index_range("element", len(elements))
-            raise self._error(f"option '{source.key}' has no element {source.element}; {has}")
+            raise self._error(
+                f"the layer uses element {source.element} of the op's option '{source.key}', but {has}"
+            )
         return elements[source.element]
 
     def _size(self, source: SizeFormula) -> Value:
@@ -160,8 +163,10 @@ class OpValues:
             asked = {size.tensor for size in formula.tensor_sizes if size.is_output == is_output}
             for index, tensor in enumerate(tensors):
                 if tensor is not None and index in asked and not tensor.type.layout.is_static:
+                    port = f"{'output' if is_output else 'input'} {index}"
                     raise self._error(
-                        f"{source.text} needs the shape of '{tensor.name}', which is known only at run time",
+                        f"the layer uses {source.text} as a number, but the shape of {port} ('{tensor.name}') is "
+                        "known only at run time",
                         "Use a macro such as INPUT0_DIMS in the kernel, or pass the shape as an argument.",
                     )
                 shapes[is_output].append(None if tensor is None else tuple(tensor.shape))
@@ -177,10 +182,14 @@ class OpValues:
         name = f"{'output' if source.is_output else 'input'} {source.index}"
         tensor = tensors[source.index] if source.index < len(tensors) else None
         if tensor is None:
-            raise self._error(f"the op has no {name}")
+            raise self._error(
+                f"the layer uses the {source.parameter} of {name}, which the op does not have"
+            )
         quantization = tensor.quantization
         if quantization is None or not quantization.scale:
-            raise self._error(f"{name} is not quantized")
+            raise self._error(
+                f"the layer uses the {source.parameter} of {name}, which is not quantized"
+            )
         if source.parameter == "scale":
             values: Sequence[int | float] = [float(s) for s in quantization.scale]
         else:
@@ -232,13 +241,21 @@ def find_data_input(op: Op, name: str) -> int:
     found = [index for index, own in names.items() if name in map(_last_part, own)]
     if len(found) == 1:
         return found[0]
-    has = ", ".join(f"'{own[0]}'" for own in names.values()) or "none"
     if found:
-        status, hint = Status.INVALID_ARGUMENT, "Specify the full name of the tensor."
-        what = f"several constant inputs match the data name '{name}': the op has {has}"
+        status, hint = Status.INVALID_ARGUMENT, "Write the full name of one of them in the layer."
+        matching = ", ".join(f"'{names[index][0]}'" for index in found)
+        what = f"the layer refers to data '{name}', but several constant inputs match this name: {matching}"
     else:
-        status, hint = Status.NOT_FOUND, "Specify the tensor's name, or the last part of its name."
-        what = f"the layer refers to data '{name}', but the op's constant inputs are {has}"
+        has = ", ".join(f"'{own[0]}'" for own in names.values())
+        status = Status.NOT_FOUND
+        hint = (
+            "Write the name of a constant input, or the part of its name after the last slash."
+            if has
+            else ""
+        )
+        what = f"the layer refers to data '{name}', but " + (
+            f"the op's constant inputs are {has}" if has else "the op has no constant inputs"
+        )
     raise LiteRtError(status, what, f"op '{op.name}'", hint)
 
 

@@ -50,7 +50,7 @@ class XmlElement:
         children = self.named(name)
         if len(children) > 1:
             raise children[1].error(
-                f"line {children[0].line} already has this element",
+                f"the element is there twice, first in line {children[0].line}",
                 f"A layer can have only one <{name}>: remove the second.",
             )
         return children[0] if children else None
@@ -59,7 +59,7 @@ class XmlElement:
         """Returns the child element with the given name; raises an error if it is missing."""
         child = self.find_only(name)
         if child is None:
-            raise self.error(f"no <{name}> in it")
+            raise self.error(f"element <{name}> is missing")
         return child
 
     def text(self, name: str, what: str, may_be_empty: bool = False) -> str:
@@ -77,18 +77,20 @@ class XmlElement:
             return None
         found = _INTEGER.fullmatch(text)
         if found is None:
-            raise self.error(f"{name} '{text}' is not a whole number")
+            raise self.error(f"attribute '{name}' is '{text}', which is not a whole number")
         if len(found[1].lstrip("+-0")) > _MOST_DIGITS:
-            raise self.error(f"{name} has more than {_MOST_DIGITS} digits")
+            raise self.error(f"attribute '{name}' has more than {_MOST_DIGITS} digits")
         return int(found[1])
 
     def index(self, name: str, most: int) -> int:
         """Returns the value of a required attribute as an index."""
         index = self.integer(name)
         if index is None:
-            raise self.error(f"no {name}")
+            raise self.error(f"attribute '{name}' is missing")
         if not 0 <= index <= most:
-            raise self.error(f"{name} {index} is not in the range 0 to {most}")
+            raise self.error(
+                f"attribute '{name}' is {index}, which is not in the range 0 to {most}"
+            )
         return index
 
     def formula(self, name: str, text: str) -> Formula:
@@ -96,7 +98,7 @@ class XmlElement:
         try:
             return Formula(text)
         except LiteRtError as error:
-            raise self.error(f"{name}: {error.what}", error.hint) from None
+            raise self.error(f"attribute '{name}': {error.what}", error.hint) from None
 
     def note_unknown(
         self,
@@ -109,18 +111,18 @@ class XmlElement:
         """
         for attribute in self.attributes:
             if attribute not in attributes[self.name]:
-                self.note(f"attribute '{attribute}' is unknown, and ignored")
+                self.note(f"attribute '{attribute}' is unknown, and is ignored")
         for attribute in self.repeated:
             self.note(f"attribute '{attribute}' is repeated: the first value is used")
         for child in self.children:
             if child.name in children.get(self.name, ()):
                 child.note_unknown(attributes, children)
             else:
-                child.note(f"is unknown in <{self.name}>, and ignored")
+                child.note(f"this element is unknown in <{self.name}>, and is ignored")
 
     def note(self, what: str) -> None:
         """Adds a note about this element to the report."""
-        self.layer.notes.append(f"line {self.line}: <{self.name}> {what}.")
+        self.layer.notes.append(f"line {self.line}, <{self.name}>: {what}.")
 
     def error(self, what: str, hint: str = "") -> LiteRtError:
         """Creates an error about this element."""

@@ -58,7 +58,7 @@ def _decode(data: bytes, where: str) -> str:
     if "\0" in text:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the file is not XML: it has a zero byte at offset {text.index(chr(0))}",
+            f"the file is not XML text, because it contains a zero byte at offset {text.index(chr(0))}",
             where,
         )
     return text
@@ -128,7 +128,9 @@ class _Parser:
 
     def _start_tag(self) -> None:
         line, text = self._line_now(), self._text
-        name = self._name(self._at + 1, "'<' is not followed by a name; write &lt; in text")
+        name = self._name(
+            self._at + 1, "no name follows '<'; write &lt; for the character '<' in a text"
+        )
         attributes: dict[str, str] = {}
         repeated: list[str] = []
         while True:
@@ -141,9 +143,9 @@ class _Parser:
                 raise self._error(f"start tag <{name}> does not end with '>'", line=line)
             if self._at == before:
                 raise self._error(
-                    f"start tag <{name}>: a blank is missing before {text[self._at]!a}"
+                    f"in start tag <{name}>, a blank is missing before {text[self._at]!a}"
                 )
-            wrong = f"start tag <{name}>: expected an attribute, but found {text[self._at]!a}"
+            wrong = f"in start tag <{name}>, the character {text[self._at]!a} is not the start of an attribute"
             key = self._name(self._at, wrong)
             value = self._value(name, key)
             if key in attributes:
@@ -169,9 +171,9 @@ class _Parser:
             raise self._error(f"the elements are nested more than {_MOST_DEPTH} deep")
 
     def _end_tag(self) -> None:
-        name = self._name(self._at + 2, "'</' without a name")
+        name = self._name(self._at + 2, "no name follows '</'")
         if not self._open:
-            raise self._error(f"</{name}> without a start tag")
+            raise self._error(f"end tag </{name}> has no start tag")
         element = self._open.pop()
         if element.name != name:
             raise self._error(

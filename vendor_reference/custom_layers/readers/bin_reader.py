@@ -90,9 +90,9 @@ class BinReader(DescriptionReader):
         if reader is None or isinstance(reader, BinReader):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the packed file '{layer.description}' is not a layer description",
+                f"the layer's main file, '{layer.description}', is not a layer description or an OpenCL kernel",
                 files.path,
-                "Create the file again with litert-npu layer build.",
+                "Create this .bin file again with litert-npu layer build.",
             )
         description = layer.files[layer.description].data
         assert description is not None  # the description is never left out

@@ -128,14 +128,14 @@ def _layers(files: AssetFiles, data: memoryview) -> Mapping[str, Fields]:
     version = fields["version"].integer(0, 2**31 - 1)
     if version != _VERSION:
         raise fields["version"].error(
-            f"version {version} is not supported: this reader supports version {_VERSION}"
+            f"version {version} is not supported; the only supported version is {_VERSION}"
         )
     for name in ("$schema", "description"):
         if name in fields:
             fields[name].text()
     if "layers" not in fields:
         if "sources" not in fields:
-            raise root.error("field 'sources' is missing")
+            raise root.error("field 'sources' is missing, or 'layers' for several layers")
         return {_layer_name(fields) or os.path.splitext(files.file_name)[0]: fields}
     return _several(fields)
 
@@ -238,7 +238,7 @@ def _defines(nodes: Sequence[JsonNode]) -> Sequence[Define]:
         fields = node.fields(("name",), (*_SOURCES, "default", "type"))
         name = _identifier(fields["name"])
         if name in defines:
-            raise fields["name"].error(f"'{name}' is defined twice")
+            raise fields["name"].error(f"macro '{name}' is defined twice")
         define_type = fields["type"].text(_DEFINE_TYPES) if "type" in fields else ""
         defines[name] = Define(name, _value_source(node, fields), define_type)
     return list(defines.values())
@@ -247,7 +247,7 @@ def _defines(nodes: Sequence[JsonNode]) -> Sequence[Define]:
 def _value_source(node: JsonNode, fields: Fields) -> ValueSource:
     kind = _only(node, fields, _SOURCES)
     if "default" in fields and kind != "option":
-        raise fields["default"].error("only an 'option' may have a default")
+        raise fields["default"].error("field 'default' is allowed only together with 'option'")
     value = fields[kind]
     if kind == "value":
         return Literal(_value(value))
@@ -332,7 +332,8 @@ def _only(node: JsonNode, fields: Fields, names: Sequence[str]) -> str:
     if len(given) != 1:
         listed = ", ".join(names)
         raise node.error(
-            f"exactly one of {listed} is required, but {' and '.join(given) or 'none'} is given"
+            f"exactly one of the fields {listed} is required, but "
+            + (f"{' and '.join(given)} are given" if given else "none of them is given")
         )
     return given[0]
 

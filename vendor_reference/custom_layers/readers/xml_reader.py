@@ -101,14 +101,14 @@ def _read_layers(
         layer = _read_layer(element, files)
         name = layer.kernel.title
         if name in layers:
-            what = f"layer '{name}' is described several times: the last description is used"
+            what = f"layer '{name}' is described several times, and the last description is used"
             again.setdefault(name, []).append(f"line {element.line}: {what}.")
             element.layer.notes += again[name]
         layers[name] = layer, element
     if not layers:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the file has no <{_ELEMENT}>: it is not a custom layer configuration",
+            f"the file contains no <{_ELEMENT}>, so it does not describe a layer",
             files.path,
         )
     return layers
@@ -139,13 +139,13 @@ def _read_layer(element: XmlElement, files: AssetFiles) -> CustomLayer:
     kernel, buffers = element.only("Kernel"), element.only("Buffers")
     entry = kernel.text("entry", "the kernel's name")
     if not entry.isascii() or not entry.isidentifier():
-        raise kernel.error(f"entry {entry!a} is not a valid C identifier")
+        raise kernel.error(f"attribute 'entry' is {entry!a}, which is not a valid C identifier")
     sources = [
         files.read(source.text("filename", "the source's path"), f"line {source.line}, <Source>")
         for source in kernel.named("Source")
     ]
     if not sources:
-        raise kernel.error("no <Source> in it")
+        raise kernel.error("element <Source> is missing")
     arguments = _arguments(buffers)
     defines = [_define(define) for define in kernel.named("Define")]
     spec = KernelSpec(
@@ -163,14 +163,15 @@ def _arguments(buffers: XmlElement) -> tuple[KernelArgument, ...]:
         index = node.index("arg-index", _MOST_ARGUMENTS - 1)
         binding: KernelArgument
         if node.name == "Data":
-            binding = DataArgument(node.text("name", "a constant input's"), is_flat=True)
+            name = node.text("name", "the name of a constant input")
+            binding = DataArgument(name, is_flat=True)
         else:
             binding = _tensor(node, formats)
         if index in bound:
-            node.note(f"arg-index {index} is bound several times: the last binding is used")
+            node.note(f"several elements have arg-index {index}, and the last of them is used")
         bound[index] = binding
     if not formats:
-        raise buffers.error("there is no <Tensor> for an input or output")
+        raise buffers.error("a <Tensor> for an input or output is missing")
     _check_outputs(buffers, bound)
     _renumber_outputs(buffers, bound)
     first = TensorArgument(False, 0, formats.get((False, 0), Format.BFYX))
@@ -178,7 +179,7 @@ def _arguments(buffers: XmlElement) -> tuple[KernelArgument, ...]:
     if gaps:
         listed = ", ".join(map(str, gaps))
         buffers.note(
-            f"no element has arg-index {listed}: the kernel gets input 0 for this argument"
+            f"no element has arg-index {listed}, so the kernel gets input 0 as this argument"
         )
     return tuple(bound.get(index, first) for index in range(max(bound) + 1))
 
@@ -192,8 +193,8 @@ def _check_outputs(buffers: XmlElement, bound: Mapping[int, KernelArgument]) -> 
         first = places.setdefault(binding.index, place)
         if first != place:
             raise buffers.error(
-                f"output {binding.index} has arg-index {first} and {place}",
-                "Bind each output to only one argument, through which the kernel reads and writes the output.",
+                f"two elements are for output {binding.index}, with arg-index {first} and with arg-index {place}",
+                "Remove one of them: the kernel can read and write an output through the same argument.",
             )
 
 
@@ -201,8 +202,8 @@ def _tensor(node: XmlElement, formats: dict[tuple[bool, int], Format]) -> Kernel
     """Reads a tensor or internal memory; `formats` holds the first format of each earlier port."""
     kind = node.attributes.get("type", "")
     if kind not in ("input", "output", "internal"):
-        what = f"type '{kind}'" if "type" in node.attributes else "no type"
-        raise node.error(f"{what}, but input, output or internal is expected")
+        what = f"is '{kind}'" if "type" in node.attributes else "is missing"
+        raise node.error(f"attribute 'type' {what}, but must be input, output or internal")
     port = node.index("port-index", _MOST_PORTS)
     if kind == "internal":
         return InternalArgument(None, _internal_size(node).text)
@@ -210,22 +211,24 @@ def _tensor(node: XmlElement, formats: dict[tuple[bool, int], Format]) -> Kernel
     if name not in _FORMATS:
         allowed = ", ".join(f.value for f in Format)
         raise node.error(
-            f"format '{name}' is unknown", f"The formats are {allowed}, in upper or lower case."
+            f"attribute 'format' is '{name}', which is unknown",
+            f"The formats are {allowed}, in upper or lower case.",
         )
     key = (kind == "output", port)
     taken = formats.setdefault(key, _FORMATS[name])
     if taken is not _FORMATS[name]:
         node.note(
-            f"{kind} {port} is already bound with format {taken.value}, which is used in place of {name}"
+            f"an earlier element for {kind} {port} has format {taken.value}, which is used in place of {name}"
         )
     return TensorArgument(*key, taken)
 
 
 def _internal_size(node: XmlElement) -> Formula:
-    size = node.formula("size", node.text("size", "its elements"))
+    size = node.formula("size", node.text("size", "the number of elements"))
     if size.has_letters or not all(s.is_bfyx for s in size.tensor_sizes):
         raise node.error(
-            f"size '{size.text}' may contain only numbers, INPUT0_DIMS[0] and OUTPUT0_DIMS[0]"
+            f"attribute 'size' is '{size.text}', but may contain only numbers and sizes such as INPUT0_DIMS[0] "
+            "and OUTPUT0_DIMS[0]"
         )
     return size
 
@@ -238,7 +241,8 @@ def _renumber_outputs(buffers: XmlElement, bound: dict[int, KernelArgument]) -> 
     if not first or outputs != list(range(first, first + len(outputs))) or not outputs:
         return
     buffers.note(
-        f"numbers outputs from {first}, like ports of an OpenVINO IR: port {first} is output 0"
+        f"the port-index of the outputs counts from {first}, as in an OpenVINO IR, so port-index {first} is "
+        "output 0"
     )
     for index, binding in tensors.items():
         if binding.is_output:
@@ -249,18 +253,19 @@ def _read_kind(node: XmlElement) -> str:
     """Checks the type and version of a layer."""
     kind = node.attributes.get("type", "")
     if kind not in (_TYPE, mvcl_layer.TYPE):
-        raise node.error(f"type '{kind}', expected '{_TYPE}' or '{mvcl_layer.TYPE}'")
+        what = f"is '{kind}'" if "type" in node.attributes else "is missing"
+        raise node.error(f"attribute 'type' {what}, but must be '{_TYPE}' or '{mvcl_layer.TYPE}'")
     if node.integer("version") != _VERSION:
         shown = node.attributes.get("version")
-        what = "no version" if shown is None else f"version '{shown}'"
-        raise node.error(f"{what}, but this reader supports only version {_VERSION}")
+        what = "is missing" if shown is None else f"is '{shown}'"
+        raise node.error(f"attribute 'version' {what}, but must be {_VERSION}")
     return kind
 
 
 def _define(node: XmlElement) -> Define:
-    name = node.text("name", "the macro's").lstrip()
+    name = node.text("name", "the macro's name").lstrip()
     if not _DEFINE_NAME.fullmatch(name) or name.rstrip().endswith("\\"):
-        raise node.error(f"name {name!a} is not a valid name for a #define")
+        raise node.error(f"attribute 'name' is {name!a}, which is not a valid name for a #define")
     kind = node.attributes.get("type", "")
     default = node.attributes.get("default")
     if default and default.rstrip().endswith("\\"):
@@ -277,9 +282,11 @@ def _build_options(layer: XmlElement) -> str:
     nodes = layer.named("CompilerOptions")
     if len(nodes) > 1:
         nodes[1].note(
-            f"{len(nodes)} <CompilerOptions> elements are joined; OpenVINO uses only the first"
+            f"the options of all {len(nodes)} <CompilerOptions> are used; OpenVINO uses only the first of them"
         )
-    options = [node.text("options", "for the compiler", may_be_empty=True) for node in nodes]
+    options = [
+        node.text("options", "options for the compiler", may_be_empty=True) for node in nodes
+    ]
     for node, text in zip(nodes, options, strict=True):
         if mistake := find_option_mistake(text):
             raise node.error(mistake)
@@ -292,13 +299,13 @@ def _with_work_sizes(kernel: KernelSpec, node: XmlElement | None) -> KernelSpec:
     sizes, local = _formulas(node, "global"), _formulas(node, "local")
     if len(local) > max(len(sizes), 1):
         node.note(
-            f"local has {len(local)} sizes, but global has {max(len(sizes), 1)}: surplus local sizes are "
-            "only in LOCAL_WORKSIZE"
+            f"attribute 'local' has {len(local)} sizes, but 'global' has {max(len(sizes), 1)}; the surplus local "
+            "sizes are only in the macro LOCAL_WORKSIZE"
         )
     dim = node.attributes.get("dim", "output")
     found = _DIM.fullmatch(dim)
     if found is None:
-        raise node.error(f"dim is '{dim}', but output, input or input,N is expected")
+        raise node.error(f"attribute 'dim' is '{dim}', but must be output, input or input,N")
     is_output = dim == "output"
     of = TensorArgument(is_output, int(found[1] or 0))
     return replace(
@@ -316,12 +323,12 @@ def _formulas(node: XmlElement, name: str) -> list[str]:
         return []
     rules = text.removesuffix(",").split(",")
     if len(rules) > 3:
-        raise node.error(f"{name} has {len(rules)} sizes, at most 3 are")
+        raise node.error(f"attribute '{name}' has {len(rules)} sizes, but may have at most 3")
     formulas = [node.formula(name, rule) for rule in rules]
     for formula in formulas:
         if formula.tensor_sizes:
             raise node.error(
-                f"{name}: formula '{formula.text}' may contain only numbers and B, F, Y, X"
+                f"attribute '{name}' has the formula '{formula.text}', but may contain only numbers and B, F, Y, X"
             )
     return [formula.text for formula in formulas]
 
