@@ -72,21 +72,20 @@ def test_a_source_path_cannot_leave_its_folder(folder: Path, name: str) -> None:
     with pytest.raises(LiteRtError) as error:
         read(describe(folder, name))
     assert error.value.status is Status.INVALID_ARGUMENT
-    assert (
-        "is not in the asset's folder" in error.value.what and "$.sources[0]" in error.value.where
-    )
+    said = "contains a backslash" if "\\" in name else "is not in folder "
+    assert said in error.value.what and "$.sources[0]" in error.value.where
 
 
 @pytest.mark.parametrize("name", ["../outside.cl", "/etc/passwd"])
 def test_an_include_cannot_leave_the_folder(folder: Path, name: str) -> None:
     (folder / "inc" / "b.h").write_text(f'#include "{name if name[0] == "/" else "../" + name}"')
-    with pytest.raises(LiteRtError, match="is not in the asset's folder"):
+    with pytest.raises(LiteRtError, match="in which all files of the layer must be"):
         read(folder / "k.cl")
 
 
 def test_a_link_cannot_leave_the_folder(folder: Path) -> None:
     (folder / "link.cl").symlink_to("../outside.cl")
-    with pytest.raises(LiteRtError, match="a link to a file outside the asset's folder"):
+    with pytest.raises(LiteRtError, match=r"is a link to .*, which is not in folder "):
         read(describe(folder, "link.cl"))
 
 
@@ -100,12 +99,12 @@ def test_a_missing_source_is_named_with_its_element(folder: Path) -> None:
     with pytest.raises(LiteRtError) as error:
         read(describe(folder, "k.cl", "nowhere.cl"))
     assert error.value.status is Status.NOT_FOUND
-    assert "no file 'nowhere.cl' in" in error.value.what
+    assert "contains no file 'nowhere.cl'" in error.value.what
     assert error.value.where.endswith("layer.json, $.sources[1]")
 
 
 def test_a_folder_is_no_source(folder: Path) -> None:
-    with pytest.raises(LiteRtError, match="no file 'inc'"):
+    with pytest.raises(LiteRtError, match="contains no file 'inc'"):
         read(describe(folder, "inc"))
 
 
@@ -123,7 +122,7 @@ def test_an_unknown_kind_of_asset_is_refused_with_those_known(
     with pytest.raises(LiteRtError) as error:
         read_layer("MyOp", str(tmp_path / name), memoryview(b""))
     assert error.value.status is Status.INVALID_TOOL_CONFIG
-    assert f"cannot read {kind} as an asset" in error.value.what
+    assert f"cannot read {kind} as a layer" in error.value.what
     assert {".bin", ".cl", ".json", ".so", ".xml"} <= set(
         error.value.hint.removesuffix(".").replace(",", "").split()
     )
@@ -132,7 +131,7 @@ def test_an_unknown_kind_of_asset_is_refused_with_those_known(
 def test_a_source_without_end_is_refused(folder: Path) -> None:
     with (folder / "inc" / "b.h").open("wb") as file:
         file.truncate((64 << 20) + 1)
-    with pytest.raises(LiteRtError, match="the source file is larger than 67108864 bytes") as error:
+    with pytest.raises(LiteRtError, match="the source file is larger than 64 MiB") as error:
         read(folder / "k.cl")
     assert error.value.status is Status.INVALID_ARGUMENT
 
@@ -153,7 +152,7 @@ def test_a_suffix_in_capitals_is_the_same(folder: Path) -> None:
 
 def test_a_binary_is_no_source(folder: Path) -> None:
     (folder / "k.cl").write_bytes(b"\x7fELF\0\0")
-    with pytest.raises(LiteRtError, match="not OpenCL C"):
+    with pytest.raises(LiteRtError, match="the file is not OpenCL source code"):
         read(folder / "k.cl")
 
 
@@ -168,7 +167,7 @@ def test_headers_that_include_each_other_without_end_are_an_error(tmp_path: Path
     for index in range(2000):
         (tmp_path / f"{index}.h").write_text(f'#include "{index + 1}.h"')
     (tmp_path / "k.cl").write_text('#include "0.h"')
-    with pytest.raises(LiteRtError, match="the includes are nested too deeply"):
+    with pytest.raises(LiteRtError, match="too many files include one another"):
         read(tmp_path / "k.cl")
 
 
@@ -204,19 +203,19 @@ def test_an_asset_in_the_root_is_named_from_there_too(root: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../../outside.cl", "/etc/passwd", "../layers/../../outside.cl"])
 def test_a_source_path_cannot_leave_the_asset_root(root: Path, name: str) -> None:
-    with pytest.raises(LiteRtError, match="is not in the asset root"):
+    with pytest.raises(LiteRtError, match="in which all files of the layer must be"):
         read_below(root, describe(root / "layers", name))
 
 
 def test_a_link_cannot_leave_the_asset_root(root: Path) -> None:
     (root / "layers" / "link.cl").symlink_to("../../outside.cl")
-    with pytest.raises(LiteRtError, match="a link to a file outside"):
+    with pytest.raises(LiteRtError, match=r"is a link to .*, which is not in folder "):
         read_below(root, describe(root / "layers", "link.cl"))
 
 
 def test_an_asset_outside_of_the_root_keeps_its_own_folder(root: Path, folder: Path) -> None:
     assert [f.path for f in read_below(root, describe(folder, "k.cl")).sources] == ["k.cl"]
-    with pytest.raises(LiteRtError, match="is not in the asset's folder"):
+    with pytest.raises(LiteRtError, match="in which all files of the layer must be"):
         read_below(root, describe(folder, "../root/common/shared.cl"))
 
 
@@ -225,4 +224,4 @@ def test_an_asset_root_is_a_folder(root: Path, name: str) -> None:
     with pytest.raises(LiteRtError) as error:
         read_below(root / name, root / "layers" / "own.cl")
     assert error.value.status is Status.NOT_FOUND
-    assert "the asset root is not a folder" in error.value.what and name in error.value.where
+    assert "--asset_root is not a folder" in error.value.what and name in error.value.where

@@ -145,6 +145,7 @@ def test_where_an_init_is_named_all_scales_have_one() -> None:
 
 def test_a_define_that_a_description_needs_is_an_error_without_its_option() -> None:
     with pytest.raises(
-        LiteRtError, match="cannot set define 'N': the op has no option 'b', only 'a' "
+        LiteRtError,
+        match="cannot set define 'N': the layer uses option 'b', but the op has only 'a' ",
     ):
         defines(custom({"a": 1}), Define("N", FlexOption("b")))

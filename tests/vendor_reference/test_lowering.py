@@ -229,15 +229,15 @@ def test_scalars_are_passed_by_value(
         (ScalarArgument(I32, Literal(2**31)), None, "the value is 2147483648, but must be of type int32"),
         (ScalarArgument(I32, Literal("x")), None, "the value is the text 'x', but must be of type int32"),
         (ScalarArgument(I32, Literal((1, 2))), None, "a scalar argument cannot have several values"),
-        (ScalarArgument(I32, FlexOption("m")), {"n": 1, "mm": 2}, "only 'mm', 'n'. Did you mean"),
-        (ScalarArgument(I32, FlexOption("n")), {"n": {"a": 1}}, "is not a text, a number or a list of numbers"),
-        (ScalarArgument(I32, FlexOption("n")), b"\1\0\0\0\2\0\0\0", "not a FlexBuffer map. For options in"),
+        (ScalarArgument(I32, FlexOption("m")), {"n": 1, "mm": 2}, "but the op has only 'mm', 'n'. Did you mean"),
+        (ScalarArgument(I32, FlexOption("n")), {"n": {"a": 1}}, "is not a text, a number or a list of them"),
+        (ScalarArgument(I32, FlexOption("n")), b"\1\0\0\0\2\0\0\0", "so they have no names. If"),
         (
             ScalarArgument(I32, StructField(I32, 6)), b"\0" * 8,
             "begins at byte 6 and has 4 bytes, but the options have only 8 bytes",
         ),
-        (ScalarArgument(F32, QuantizationOf("scale", False, 0)), None, "input 0 is not quantized"),
-        (ScalarArgument(F32, QuantizationOf("scale", False, 3)), None, "the op has no input 3"),
+        (ScalarArgument(F32, QuantizationOf("scale", False, 0)), None, "of input 0, which is not quantized"),
+        (ScalarArgument(F32, QuantizationOf("scale", False, 3)), None, "input 3, which the op does not have"),
         (TensorArgument(False, 1), None, " is bound to input 1, but the op has 1 input."),
         (TensorArgument(True, 1), None, " is bound to output 1, but the op has 1 output."),
         (InternalArgument(F32, "X-2"), None, "formula 'X-2' has the value -1 for B=4, F=1, Y=1, X=1"),
@@ -346,7 +346,8 @@ def test_a_field_past_the_options_is_named_by_type_and_place() -> None:
 
 def test_a_define_without_a_value_is_refused_by_name() -> None:
     with pytest.raises(
-        LiteRtError, match="cannot set define 'N': option 'n' is needed, but the op has no options"
+        LiteRtError,
+        match="cannot set define 'N': the layer uses option 'n', but the op has no options",
     ):
         lower([one_op(options={})], layer(defines=[Define("N", FlexOption("n"))]))
 

@@ -154,15 +154,15 @@ def test_local_memory_scratch_data_and_elements_of_options(tmp_path: Path) -> No
 WRONG: dict[str, tuple[dict[str, FlexValue], str]] = {
     "no such option": (
         {"other": 1},
-        "cannot set argument 6 of the kernel: the op has no option 'biases', only 'other'",
+        "cannot set argument 6 of the kernel: the layer uses option 'biases', but the op has only 'other'",
     ),
     "too few elements": (
         {"biases": [1.0]},
-        "cannot set argument 6 of the kernel: option 'biases' has no element 1; the only element",
+        "argument 6 of the kernel: the layer uses element 1 of the op's option 'biases', but the only element",
     ),
     "a single number": (
         {"biases": 1.0},
-        "cannot set argument 6 of the kernel: option 'biases' has no element 1; the only element",
+        "argument 6 of the kernel: the layer uses element 1 of the op's option 'biases', but the only element",
     ),
     "a text": (
         {"biases": ["a", "b"]},
@@ -186,6 +186,7 @@ def test_sizes_by_value_need_fixed_shapes(tmp_path: Path) -> None:
     options: dict[str, FlexValue] = {"biases": [7.0, 0.5]}
     with pytest.raises(LiteRtError) as error:
         compile_op(tmp_path, NORM, NORM_CL, SHAPE, options, gains, (2, 4, 6, -1))
-    assert "INPUT0_DIMS[1] needs the shape of 'x', which is known only at run time" in str(
-        error.value
+    assert (
+        "INPUT0_DIMS[1] as a number, but the shape of input 0 ('x') is known only at run time"
+        in str(error.value)
     )

@@ -264,7 +264,7 @@ def test_wrong_arguments_give_a_message(
 @pytest.mark.usefixtures("author")
 def test_an_asset_of_an_unknown_kind_does_not_fit(litert_npu: LitertNpu, capsys: Capture) -> None:
     assert litert_npu("layer", "check", "model.tflite", *SHAPES) == 1
-    assert "cannot read a file with the suffix '.tflite' as an asset" in capsys.readouterr().out
+    assert "cannot read a file with the suffix '.tflite' as a layer" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["check", "--help"]])
