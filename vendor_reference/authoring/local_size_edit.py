@@ -97,8 +97,8 @@ def find_description(options: LayerOptions, ops: Sequence[Op]) -> tuple[str, str
     ]
     check_alike(
         names,
-        "the ops have different options, but the new description for a .cl file names the same options for all "
-        "ops",
+        "layer tune must describe the .cl file in a new .json file, but the ops have different options, and one "
+        "description names the same options for all ops",
         options.path,
     )
     fields: dict[str, object] = {"version": 1, "sources": [os.path.basename(options.path)]}

@@ -129,10 +129,8 @@ def choose_op_name(
     else:
         kinds = count_text(len(custom), "kind")
         what = f"the op is unknown: --op is not set, and the model contains {kinds} of custom op"
-    kind = "custom op" if custom else "op"
-    hint = (
-        f"Set --op. {names_text(f'{kind} in the model', list(custom or names))}." if names else ""
-    )
+    listed = names_text("custom op" if custom else "op", list(custom or names))
+    hint = f"Set --op to an op of the model. {listed}." if names else ""
     raise LiteRtError(Status.NOT_FOUND, what, choice.model, hint)
 
 

@@ -105,7 +105,7 @@ class AssetFiles:
         except RecursionError:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                "too many files include one another, each the next",
+                "the chain of files that include one another is too long",
                 self.path,
                 "Combine some of the files.",
             ) from None

@@ -203,5 +203,6 @@ def _no_view(shape: Sequence[Size], why: str) -> LiteRtError:
     shown = "x".join(map(str, shape))
     return LiteRtError(
         Status.UNSUPPORTED,
-        f"a kernel sees a tensor as the dimensions B, F, Y and X, but this is impossible for shape {shown}: {why}",
+        f"a kernel sees a tensor as four dimensions, B, F, Y and X, but this is impossible for shape {shown}: "
+        f"{why}",
     )

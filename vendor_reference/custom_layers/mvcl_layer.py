@@ -211,7 +211,7 @@ def _argument(node: XmlElement, parameter: Parameter) -> KernelArgument:
     kind = node.attributes.get("type", "").lower()
     allowed = ("data", "local_data") if node.name == "Data" else _TENSOR_TYPES
     if kind not in allowed:
-        raise _bad_type(node, kind, ", ".join(allowed))
+        raise _bad_type(node, kind, f"one of {', '.join(allowed)}")
     if kind == "data":
         return DataArgument(node.text("source", "a constant input's name"), is_flat=True)
     if kind == "local_data":

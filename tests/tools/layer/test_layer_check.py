@@ -244,7 +244,8 @@ WRONG = {
     "no file": (["nothing.cl", *SHAPES], "NOT_FOUND: no such file (nothing.cl)"),
     "no such op": (
         ["Softsign.cl", "--model=model.tflite", "--op=Sinh"],
-        "the model contains no op 'Sinh' (model.tflite). Set --op.",
+        "the model contains no op 'Sinh' (model.tflite). Set --op to an op of the model. The only custom op is "
+        "Softsign.",
     ),
     "both": (["Softsign.cl", "--model=model.tflite", *SHAPES], "a model, and shapes"),
     "no time": (["Softsign.cl", *SHAPES, "--timeout_s=0"], "timeout_s"),

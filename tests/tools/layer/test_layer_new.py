@@ -173,7 +173,8 @@ WRONG = {
     "no model": (["new"], "no model. Give --model=FILE"),
     "no op": (
         ["new", "--model=model.tflite", "--op=Sinh"],
-        "the model contains no op 'Sinh' (model.tflite). Set --op. The only custom op in the model is Softsign.",
+        "the model contains no op 'Sinh' (model.tflite). Set --op to an op of the model. The only custom op is "
+        "Softsign.",
     ),
     "a stub of nothing": (["stub"], "no model"),
     "a kind": (["new", "--model=model.tflite", "--kind=so"], "--kind has the unknown value 'so'"),
