@@ -255,7 +255,10 @@ def test_errors_have_the_library_s_words(tmp_path: Path) -> None:
         error.value.what
         == "library 'test layers' (version 0.5) reports an error in its function execute: the sensor is asleep"
     )
-    assert error.value.status is Status.RUNTIME_FAILURE and "op 'y'" in error.value.where
+    assert (
+        error.value.status is Status.RUNTIME_FAILURE
+        and "layer 'Double', output 'y'" in error.value.where
+    )
 
 
 def test_a_long_message_is_cut(tmp_path: Path) -> None:

@@ -369,7 +369,7 @@ def test_a_failing_run_names_library_and_op(tmp_path: Path, x: Array) -> None:
     compiled, _ = compile_model(tmp_path, chain("Double"), {"Double": path})
     with pytest.raises(
         LiteRtError,
-        match=r"'test layers' \(version 0.5\) reports an error in its function execute: no license.*op 't0'",
+        match=r"'test layers' \(version 0.5\) reports an error in its function execute: no license.*output 't0'",
     ):
         run(compiled, x)
 

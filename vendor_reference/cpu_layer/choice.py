@@ -83,7 +83,7 @@ def choose(
     raise LiteRtError(
         Status.UNSUPPORTED,
         f"{library} cannot run the op: {said}",
-        f"op '{op.name}'",
+        op.place,
     )
 
 

@@ -296,7 +296,7 @@ class CpuLayerLibrary:
         return LiteRtError(
             _STATUSES.get(known, Status.RUNTIME_FAILURE),
             f"{self} reports an error in its function {call}: {what}",
-            f"{self._where}, op '{op.name}'",
+            f"{self._where}, {op.place}",
         )
 
     def _check_table(self, address: int | None) -> Any:

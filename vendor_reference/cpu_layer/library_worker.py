@@ -149,12 +149,10 @@ def _choose(
                 Status.INVALID_ARGUMENT,
                 f"{library} computes the shape {list(shape)} for output {index}, but the output has "
                 f"shape {list(known)} in the model",
-                f"{where}, op '{op.name}'",
+                f"{where}, {op.place}",
             )
     try:
         patterns = [*pattern["inputs"], *pattern["outputs"]]
         return choose(library, op.with_output_shapes(said) if said else op, incoming, patterns)
     except LiteRtError as error:
-        raise LiteRtError(
-            error.status, error.what, f"{where}, op '{op.name}'", error.hint
-        ) from None
+        raise LiteRtError(error.status, error.what, f"{where}, {op.place}", error.hint) from None

@@ -137,7 +137,7 @@ class CpuLauncher:
 
     @property
     def _where(self) -> str:
-        return f"{self._task.asset.file_name}, op '{self._task.op.name}'"
+        return f"{self._task.asset.file_name}, {self._task.op.place}"
 
     def _op(self, shapes: Shapes) -> CpuOp:
         op = self._task.op

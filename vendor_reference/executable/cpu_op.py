@@ -172,6 +172,11 @@ class CpuOp:
     options: bytes = b""
 
     @property
+    def place(self) -> str:
+        """The op's layer and its first output, for messages."""
+        return f"layer '{self.layer_type}', output '{self.name}'"
+
+    @property
     def operands(self) -> Sequence[CpuOperand | None]:
         """The op's inputs and then its outputs, in one list."""
         return (*self.inputs, *self.outputs)
