@@ -62,6 +62,10 @@ class LiteRtError(RuntimeError):
         return f"{self.status.name}: {self.text}"
 
 
+class ChildStartError(LiteRtError):
+    """A child process could not be started."""
+
+
 class ChildEndedError(LiteRtError):
     """A child process crashed or ended unexpectedly, or was stopped because of a timeout."""
 

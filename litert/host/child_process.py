@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, TypeAlias
 
-from litert.core.errors import ChildEndedError, LiteRtError
+from litert.core.errors import ChildEndedError, ChildStartError, LiteRtError
 from litert.core.status import Status
 from litert.host.child_side import is_child
 from litert.host.sandbox import Sandbox, usable
@@ -111,7 +111,7 @@ class ChildProcess:
             )
         except OSError as error:
             file = f": {error.filename}" if error.filename else ""
-            raise LiteRtError(
+            raise ChildStartError(
                 Status.DYNAMIC_LOADING,
                 f"{subject} cannot start: {error.strerror or error}{file}",
                 self._where,

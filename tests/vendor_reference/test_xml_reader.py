@@ -409,13 +409,19 @@ BAD = {
     "four sizes": (
         "16, Y", "16,Y,F,B",
         "<WorkSizes> of layer 'Full': attribute 'global' has 4 sizes, but may have at most 3"),
-    "an empty rule": ("16, Y", "16,,Y", "<WorkSizes> of layer 'Full': attribute 'global': formula '' ends where a number"),
-    "an unknown letter": ("16, Y", "16,Z", "<WorkSizes> of layer 'Full': attribute 'global': formula 'Z' contains 'Z'"),
+    "an empty rule": (
+        "16, Y", "16,,Y",
+        "<WorkSizes> of layer 'Full': attribute 'global': formula '' ends where a number"),
+    "an unknown letter": (
+        "16, Y", "16,Z",
+        "<WorkSizes> of layer 'Full': attribute 'global': formula 'Z' contains 'Z'"),
     "a product without a sign": (
         "16, Y", "16,2X", "attribute 'global': formula '2X' contains 'X' where an operator must be"),
     "postfix": ("16, Y", "16,X Y+", "attribute 'global': formula 'X Y+' contains 'Y' where an operator must be"),
     "a unary minus": ("16, Y", "16,-Y", "attribute 'global': formula '-Y' contains '-' where a number"),
-    "a decimal": ("16, Y", "16,1.5", "attribute 'global': formula '1.5' contains the invalid character '.' at column 2"),
+    "a decimal": (
+        "16, Y", "16,1.5",
+        "attribute 'global': formula '1.5' contains the invalid character '.' at column 2"),
     "a size of a tensor": (
         "16, Y", "16,INPUT0_DIMS[0]", "attribute 'global' has the formula 'INPUT0_DIMS[0]', but may contain only"),
     "an output of two arguments": (

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import ChildEndedError, LiteRtError
 from litert.core.status import Status
 from litert.host.child import call_in_child
 
@@ -93,7 +93,7 @@ def run_safely(target: str, request: Mapping[str, Any]) -> Answer:
                 return Answer(**message)
             last = message
     except LiteRtError as error:
-        if error.where != target or error.status not in _HINTS:
+        if not isinstance(error, ChildEndedError) or error.status not in _HINTS:
             raise
         what = f"{error.what} while {last['stage']}"
         hint = last.get("hints", _HINTS).get(error.status, "")

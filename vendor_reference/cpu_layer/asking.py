@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 
 from litert.core.checked_json import JsonNode
-from litert.core.errors import LiteRtError
+from litert.core.errors import ChildEndedError, ChildStartError, LiteRtError
 from litert.core.status import Status
 from litert.host.child import call_in_child
 from litert.model.atomic_file import temporary_file
@@ -63,6 +63,6 @@ def ask(
             for answer in call_in_child(child, asked, timeout_s=ASK_TIMEOUT_S, subject=subject):
                 yield JsonNode(answer, "$", child, Status.RUNTIME_FAILURE)
         except LiteRtError as error:
-            if error.where != child:
+            if error.where != child and not isinstance(error, ChildEndedError | ChildStartError):
                 raise
             raise LiteRtError(error.status, error.what, where, _HINT) from error

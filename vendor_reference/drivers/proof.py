@@ -23,7 +23,7 @@ from glob import glob
 from importlib.util import find_spec
 
 from litert.core.checked_json import JsonNode
-from litert.core.errors import LiteRtError
+from litert.core.errors import ChildStartError, LiteRtError
 from litert.core.status import Status
 from litert.host.sandbox import VARIABLE, Sandbox, SandboxMode, chosen_mode, why_missing
 from vendor_reference.cache import cache_folder, keep_file, read_file
@@ -189,8 +189,7 @@ def _try_in(sandbox: Sandbox, installation: Installation) -> tuple[Proof, bool]:
             else:
                 devices.append(info)
     except LiteRtError as error:
-        could_not_start = error.status is Status.DYNAMIC_LOADING and error.where == _CHILD
-        return Proof(installation, (), error.what), not could_not_start
+        return Proof(installation, (), error.what), not isinstance(error, ChildStartError)
     if devices:
         return Proof(installation, tuple(devices)), True
     return Proof(

@@ -247,7 +247,7 @@ WRONG = {
         "the model contains no op 'Sinh' (model.tflite). Set --op to an op of the model. The only custom op is "
         "Softsign.",
     ),
-    "both": (["Softsign.cl", "--model=model.tflite", *SHAPES], "a model, and shapes"),
+    "both": (["Softsign.cl", "--model=model.tflite", *SHAPES], "both --model, and shapes"),
     "no time": (["Softsign.cl", *SHAPES, "--timeout_s=0"], "timeout_s"),
 }
 
