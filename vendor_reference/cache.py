@@ -45,7 +45,9 @@ def cache_folder(part: str) -> str:
             _check_ours(folder)
             if not os.path.exists(os.path.join(folder, _MARK)) and os.listdir(folder):
                 raise PermissionError(
-                    errno.EPERM, ("the folder is not a cache of litert-npu"), folder
+                    errno.EPERM,
+                    "the folder contains files, but is not a cache of litert-npu",
+                    folder,
                 )
             _check_ours(path)
         return path
@@ -117,8 +119,8 @@ def _note(why: str) -> None:
     import logging  # imported here, since the import takes as long as reading an entry
 
     logging.getLogger(__name__).warning(
-        "Kernels cannot be cached: %s. Therefore, each process builds its kernels again. Set "
-        "LITERT_NPU_CACHE_DIR to a folder for the cache.",
+        "Kernels cannot be cached: %s. Therefore, each process builds its kernels again. Set the variable "
+        "LITERT_NPU_CACHE_DIR to a folder that only you can write to.",
         why,
     )
 

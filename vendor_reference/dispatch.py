@@ -22,6 +22,7 @@ from dispatch.api import (
     TensorBuffer,
     TensorBufferRequirements,
 )
+from litert.core.counts import count_text
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -123,7 +124,7 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         for name in options:
             if name not in _OPTIONS:
                 raise LiteRtError(
-                    Status.INVALID_ARGUMENT, f"no option '{name}'", "vendor 'Reference'",
+                    Status.INVALID_ARGUMENT, f"there is no dispatch option '{name}'", "vendor 'Reference'",
                     f"The dispatch options are '{_OPENCL}' (platform[:device]), '{_NATIVE}' (true or false) "
                     f"and '{_THREADS}' (a number).",
                 )  # fmt: skip
@@ -189,14 +190,14 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         module = _find_module(device_context, byte_code)
         function = module.find_function(function_name)
         for kind, given, wanted in (
-            ("inputs", num_inputs, len(function.inputs)),
-            ("outputs", num_outputs, len(function.outputs)),
+            ("input", num_inputs, len(function.inputs)),
+            ("output", num_outputs, len(function.outputs)),
         ):
             if given != wanted:
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    f"the call passes {given} {kind}, but the function takes {wanted}",
-                    f"function '{function_name}'",
+                    f"the call passes {count_text(given, kind)}, but function '{function_name}' of the byte code "
+                    f"has {wanted}",
                 )
         loaded = module.load(function)
         run = name_frames(loaded.run, describe_tasks(function))
@@ -228,8 +229,9 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
         if is_dynamic and tensor_type.layout.is_static and tensor_type != expected:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"the shape of output {output_index} is known only after a run and can be as large as {expected}, "
-                f"but the host program has allocated memory only for {tensor_type}",
+                f"the host program has allocated memory for output {output_index} of type {tensor_type}, but the "
+                "shape of "
+                f"this output is known only after a run, and can be as large as {expected}",
                 hint="For this host program, compile a model that has only fixed shapes.",
             )
         found = None
@@ -308,9 +310,8 @@ def _is_set(options: Mapping[str, str], name: str) -> bool:
     if value not in ("true", "false"):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"option '{name}' is '{value}'",
+            f"dispatch option '{name}' is '{value}', but must be true or false",
             "vendor 'Reference'",
-            "Set the option to true or false.",
         )
     return value == "true"
 
@@ -330,8 +331,9 @@ def _count_threads(options: Mapping[str, str]) -> int | None:
     if not (value.isdecimal() and value.isascii() and int(value)):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"option '{_THREADS}' is '{value}', but must be a whole number of 1 or more",
+            f"dispatch option '{_THREADS}' is '{value}', but must be a whole number of at least 1",
             "vendor 'Reference'",
+            "To let the NPU use all compute units (on a CPU, these are its threads), omit the option.",
         )
     return int(value)
 
@@ -352,8 +354,9 @@ def _check_type(which: str, given: RankedTensorType, expected: RankedTensorType)
     if given != expected:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"{which} has type {given}, but the model was compiled for {expected}",
-            hint="Compile the model again for the types and shapes that you want to pass.",
+            f"the program passes {which} as {given}, but the model was compiled for {expected}",
+            hint="Pass a tensor of this type and shape, or compile the model again for the one that you want to "
+            "pass.",
         )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from litert.core.counts import names_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 from vendor_reference.cost_model import EMULATED, CostModel
 
 _MIB = 1 << 20
@@ -49,5 +51,6 @@ def get_soc_model(name: str) -> SocModel:
     models = {soc.name: soc for soc in SOC_MODELS}
     if soc := models.get(name or SOC_MODELS[0].name):
         return soc
-    known = f"Known: {', '.join(models)}."
-    raise LiteRtError(Status.UNSUPPORTED, f"no SoC model '{name}'", "vendor 'Reference'", known)
+    known = did_you_mean(name, models, f"{names_text('SoC model', list(models))}.")
+    what = f"there is no SoC model '{name}'"
+    raise LiteRtError(Status.UNSUPPORTED, what, "vendor 'Reference'", known)

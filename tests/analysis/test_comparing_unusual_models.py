@@ -198,7 +198,7 @@ def test_each_sample_may_have_a_shape_of_its_own(
     assert np.load(report["part"]["inputs"])["x"].shape == (3, 4)
     np.savez(samples / "9.npz", x=np.ones((9, 4), np.float32))
     status, _, error = compare(builder, *flags, wrong_exp)
-    assert status == 2 and "exceeds the bound" in error and str(samples / "9.npz") in error
+    assert status == 2 and "exceeds the largest shape" in error and str(samples / "9.npz") in error
     assert_shown_again(report)
 
 

@@ -119,10 +119,13 @@ def _header(layer: BinaryLayer, **changes: Any) -> bytes:
     ("files", "says"),
     [
         ([{"path": "a", "sha256": "0" * 64}] * 2, "the file 'a' occurs twice"),
-        ([{"path": "a", "sha256": "0" * 64, "offset": 0}], "there is an offset without a size"),
+        (
+            [{"path": "a", "sha256": "0" * 64, "offset": 0}],
+            "field 'offset' is given, but field 'size' is missing",
+        ),
         (
             [{"path": "a", "sha256": "0" * 64, "offset": 0, "size": 1}],
-            "does not have the recorded digest",
+            "has changed since the layer was built",
         ),
         (
             [{"path": "a", "sha256": "0" * 64, "offset": 8, "size": 1}],
@@ -144,7 +147,7 @@ def test_another_version_is_refused() -> None:
     packed = bytearray(pack_binary_layer(_layer()))
     packed[8] = 2
     with pytest.raises(
-        LiteRtError, match="the file has version 2, but only version 1 is supported"
+        LiteRtError, match="the binary layer has version 2, but this program reads only version 1"
     ):
         unpack_binary_layer(bytes(packed), "x.bin")
 

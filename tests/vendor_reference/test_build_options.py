@@ -54,7 +54,7 @@ def test_others_are_refused_by_name(options: str, named: str) -> None:
 
 @pytest.mark.parametrize("options", ["-D", "-D -w", "-w -D"])
 def test_a_define_has_a_name(options: str) -> None:
-    assert find_option_mistake(options) == "build option -D lacks NAME or NAME=value"
+    assert find_option_mistake(options) == "NAME or NAME=value must follow build option -D"
 
 
 def test_byte_code_with_others_is_refused_at_load() -> None:

@@ -108,7 +108,7 @@ def test_any_batch_runs_on_one_kernel(compiler: Compiler, inits: Callable[[], li
     for batch in (1, 8, 10, 3, 8):
         doubles(model, batch, 3)
     assert inits() == ["init 10 3"]
-    with pytest.raises(LiteRtError, match="11x3 exceeds the bound 10x3"):
+    with pytest.raises(LiteRtError, match="11x3 exceeds the largest shape 10x3"):
         model.run({"x": random(11, 3)})
     doubles(model, 4, 3)
     assert inits() == []
@@ -318,11 +318,13 @@ def test_a_failing_init_leaves_the_next_run_good(compiler: Compiler) -> None:
         ("shapes[0].rank = 1;", "returns rank 1 for output 0, but the output has rank 2"),
         (
             "shapes[0].dims[0] = 11;",
-            "the shape 11x3 that LIBRARY computes for 'first' exceeds the bound 10x3",
+            "the shape 11x3 that LIBRARY computes for tensor 'first' exceeds the largest shape 10x3 for which the "
+            "model was compiled",
         ),
         (
             "shapes[0].dims[1] = 2;",
-            "the shape 7x2 that LIBRARY computes for 'first' does not fit the compiled shape ?x3",
+            "the shape 7x2 that LIBRARY computes for tensor 'first' does not fit the shape ?x3 in the compiled "
+            "model",
         ),
         ("shapes[0].dims[0] = -1;", "returns the sizes [-1, 3] for output 0"),
         ('return LiteRtNpuFail(message, kLiteRtNpuInvalidArgument, "no sevens");', "no sevens"),

@@ -187,7 +187,7 @@ def _overflow(task: Any) -> None:
         (put("config", "inputs", 0, "blocks", [0, 0, 0, 0, 1 << 20]), "a block of 1048576"),
         (put("config", "inputs", 0, "element_type", "STRING"), "a kernel cannot take elements of type STRING"),
         (put("config", "outputs", 0, "in_place", 3), "3 is not in the range -1 to 2"),
-        (put("config", "outputs", 0, "element_type", "FLOAT64"), "needs 768 bytes, but has 384"),
+        (put("config", "outputs", 0, "element_type", "FLOAT64"), "needs 768 bytes, but has 384 bytes"),
         (put("inputs", 0, "offset", 33), "needs 516 bytes, but has 512"),
         (put("inputs", 0, "strides", [1]), "1 element, but must have 5"),
         (put("inputs", 0, "strides", 4, 1 << 62), "bytes, but has 512"),
@@ -225,7 +225,10 @@ def test_a_task_that_nobody_wrote_is_refused(change: Callable[[Any], None], says
             put("tasks", 0, "outputs", 0, "shape", 0),
             "shape 1 differs from the shape that its output has",
         ),
-        (put("tasks", 0, "op", "inputs", 0, "type", ["FLOAT32", [4, 3]]), "its bound (8, 3)"),
+        (
+            put("tasks", 0, "op", "inputs", 0, "type", ["FLOAT32", [4, 3]]),
+            "its largest shape is 8x3",
+        ),
         (
             put("shapes", 0, "pattern", [-1, -1]),
             "a kernel with a dynamic batch cannot take a tensor of shape ?x?",
@@ -234,7 +237,7 @@ def test_a_task_that_nobody_wrote_is_refused(change: Callable[[Any], None], says
         (put("shapes", 1, "output", 1), "output 1 of task 0"),
         (
             put("shapes", 1, "kind", "written"),
-            "the field 'output' does not fit a shape of kind written",
+            "a shape of kind written must not have the field 'output'",
         ),
     ],
 )

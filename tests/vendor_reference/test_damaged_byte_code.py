@@ -173,13 +173,13 @@ def _word(made: Executable, field: str, value: int, index: int = 0) -> Executabl
 @pytest.mark.parametrize(
     ("field", "value", "wrong"),
     [
-        ("sizes", 9, "accesses memory outside the 32 bytes of 'result'"),
-        ("sizes", 2**32 - 1, "accesses memory outside the 32 bytes of 'result'"),
-        ("offsets", 1, "accesses memory outside the 32 bytes of 'result'"),
-        ("strides", 2, "accesses memory outside the 32 bytes of 'result'"),
-        ("num_loops", 9, "has invalid fields"),
-        ("num_loops", 0, "has invalid fields"),
-        ("a", 0, "accesses memory outside the 0 bytes of 'a'"),
+        ("sizes", 9, "accesses memory outside its operand 'result', which has 32 bytes"),
+        ("sizes", 2**32 - 1, "accesses memory outside its operand 'result', which has 32 bytes"),
+        ("offsets", 1, "accesses memory outside its operand 'result', which has 32 bytes"),
+        ("strides", 2, "accesses memory outside its operand 'result', which has 32 bytes"),
+        ("num_loops", 9, "has fields with invalid values"),
+        ("num_loops", 0, "has fields with invalid values"),
+        ("a", 0, "accesses memory outside its operand 'a', which has 0 bytes"),
     ],
 )
 def test_a_command_that_leaves_its_memory_is_refused_at_load(
@@ -189,8 +189,8 @@ def test_a_command_that_leaves_its_memory_is_refused_at_load(
     with pytest.raises(LiteRtError) as refused:
         _load(device, _word(_square(), field, value))
     assert refused.value.status is Status.SERIALIZATION
-    assert refused.value.what == f"instruction 'Elementwise' {wrong}"
-    assert refused.value.where == "byte code, OP 't'"
+    assert refused.value.what == f"instruction 'Elementwise' in the byte code {wrong}"
+    assert refused.value.where == "op OP that writes tensor 't'"
 
 
 def _load(device: Any, made: Executable) -> None:
@@ -208,7 +208,7 @@ def test_a_program_that_leaves_its_registers_is_refused(device: Any, byte: int) 
     if byte % 16 >= 8:  # the bits of a constant
         _load(device, made)
         return
-    with pytest.raises(LiteRtError, match="bytes of 'program'"):
+    with pytest.raises(LiteRtError, match="outside its operand 'program'"):
         _load(device, made)
 
 
@@ -238,7 +238,7 @@ def test_sizes_that_are_too_deep_for_the_stack_are_refused() -> None:
     size: Size = Dimension(0, 0)
     for _ in range(5000):
         size = size + 1
-    with pytest.raises(LiteRtError, match="nested too deeply for this thread's stack"):
+    with pytest.raises(LiteRtError, match="nested too deeply for the stack of this thread"):
         compile_sizes([size])
 
 

@@ -204,7 +204,7 @@ def test_a_kernel_that_is_not_there_is_an_error_with_those_that_are(builder: Any
     with pytest.raises(LiteRtError) as error:
         program.create_kernel("g")
     assert error.value.status is Status.NOT_FOUND
-    assert error.value.what == "the program has no kernel 'g'; it has f"
+    assert error.value.what == "the source code has no kernel 'g', only 'f'"
 
 
 @pytest.mark.parametrize(

@@ -234,12 +234,12 @@ MISFITS = [
     (
         "__global float* a",
         [in_(), out()],
-        "number of kernel arguments: 1, number of bound arguments: 2",
+        "the kernel declares 1 argument, but the layer binds 2 arguments",
     ),
     (
         "__global float* a, __global float* b, int c",
         [in_(), out()],
-        "number of kernel arguments: 3, number of bound arguments: 2",
+        "the kernel declares 3 arguments, but the layer binds 2 arguments",
     ),
     ("__global float* a, int n", [in_(), out()], "'int n' is declared by value"),
     ("float x, __global float* a", [in_(), out()], "'float x' is declared by value"),

@@ -102,7 +102,9 @@ def test_the_loaders_reason_is_told_where_no_driver_loads(tmp_path: Path) -> Non
     with pytest.raises(LiteRtError) as error:
         opencl._first_that_loads(chosen(str(damaged)))
     assert error.value.status is Status.DYNAMIC_LOADING and error.value.where == str(damaged)
-    assert "OpenCL does not start: file too short" in error.value.what
+    assert (
+        "the OpenCL driver cannot be loaded into this process: file too short" in error.value.what
+    )
     assert (
         "before the program loads these libraries, or choose another driver: " in error.value.hint
     )

@@ -273,8 +273,11 @@ def test_a_kernel_tells_the_shape_of_its_result(device: Any) -> None:
 @pytest.mark.parametrize(
     ("first", "what"),
     [
-        ("silent", "the kernel has not written the shape of 'kept'"),
-        ("above", "the shape 9x3 that the kernel has written for 'kept' exceeds the bound 8x3"),
+        ("silent", "the kernel has not written the shape of tensor 'kept'"),
+        (
+            "above",
+            "the shape 9x3 that the kernel has written for tensor 'kept' exceeds the largest shape 8x3",
+        ),
     ],
 )
 def test_a_shape_that_cannot_be_is_an_error_and_the_next_run_is_good(
@@ -292,7 +295,10 @@ def test_a_kernel_that_does_not_run_cannot_tell_a_shape(device: Any) -> None:
     run = Runner(device, rows_kept(items=0))
     with pytest.raises(LiteRtError) as error:
         run(rows(0))
-    assert "no work item writes the shape of 'kept'" in error.value.what
+    assert (
+        "the kernel must write the shape of tensor 'kept', but has no work items"
+        in error.value.what
+    )
     assert run(np.abs(rows(1))).shape == (1, 3)
 
 
@@ -303,7 +309,10 @@ def test_a_shape_above_the_bound_is_an_error_before_anything_runs(device: Any) -
     with pytest.raises(LiteRtError) as error:
         run(rows(9))
     assert error.value.status is Status.INVALID_ARGUMENT
-    assert error.value.what == "input 0 'x' of shape 9x3 exceeds the bound 8x3"
+    assert (
+        error.value.what
+        == "input 0 'x' of shape 9x3 exceeds the largest shape 8x3 for which the model was compiled"
+    )
     assert "--shape_bounds=x:9x3" in error.value.hint
     run.function.run()
     assert np.array_equal(run.result(), before)
@@ -318,7 +327,7 @@ def test_a_shape_without_a_kernel_that_fits_is_an_error_and_the_one_before_still
         assert np.array_equal(run(x), np.concatenate([x, -x]))
         with pytest.raises(LiteRtError) as error:
             run(rows(2))
-        assert error.value.what == "number of kernel arguments: 1, number of bound arguments: 2"
+        assert error.value.what == "the kernel declares 1 argument, but the layer binds 2 arguments"
 
 
 @pytest.mark.parametrize("wrong", [(2, 4), (6,), (2, 3, 1), ()])
@@ -328,7 +337,7 @@ def test_a_shape_that_the_model_does_not_foresee_is_an_error(
     run = Runner(device, by_buffer())
     with pytest.raises(LiteRtError) as error:
         run.function.set_input_shape(0, wrong)
-    assert "does not fit the compiled shape ?x3" in error.value.what
+    assert "does not fit the shape ?x3 in the compiled model" in error.value.what
 
 
 def test_memory_for_a_smaller_shape_is_not_used_for_a_larger_one(device: Any) -> None:
@@ -366,7 +375,7 @@ def test_a_function_that_is_kept_is_measured_no_longer(device: Any) -> None:
     assert run.module.load(run.of) is run.function
     with pytest.raises(LiteRtError) as error:
         run.function.stop_measuring()
-    assert error.value.what == "measuring has not been started"
+    assert error.value.what == "the measurement was stopped, but had not been started"
 
 
 def test_a_run_behind_another_on_the_device_is_not_waited_for(device: Any) -> None:

@@ -34,7 +34,9 @@ def test_a_device_that_cannot_be_split_says_so(
     if device.info.compute_units == 1:
         pytest.skip("a device of one compute unit needs no split")
     monkeypatch.setattr(device, "_parts", {})
-    with pytest.raises(LiteRtError, match="cannot be limited to 1 of") as error:
+    with pytest.raises(
+        LiteRtError, match="'threads' is 1, but this OpenCL device cannot use only a part of its"
+    ) as error:
         device.limited(1)
     assert error.value.status is Status.UNSUPPORTED
 

@@ -220,7 +220,7 @@ def test_a_network_goes_by_the_batch_of_a_run(tmp_path: Path) -> None:
     with (
         CompiledModel.from_file(str(tmp_path / "out.tflite")) as model,
         pytest.raises(
-            LiteRtError, match=r"exceeds the bound 6x20x17x3.*--shape_bounds=x:7x20x17x3"
+            LiteRtError, match=r"exceeds the largest shape 6x20x17x3.*--shape_bounds=x:7x20x17x3"
         ),
     ):
         model.run({"x": random(7, 20, 17, 3)})

@@ -291,7 +291,7 @@ def test_a_size_above_its_bound_is_an_error(tmp_path: Path) -> None:
     network.compile(tmp_path, {"x": (3, 12)}, made)
     with (
         CompiledModel.from_file(str(tmp_path / "out.tflite")) as model,
-        pytest.raises(LiteRtError, match="exceeds the bound"),
+        pytest.raises(LiteRtError, match="exceeds the largest shape"),
     ):
         model.run({"x": random(4, 12)})
 

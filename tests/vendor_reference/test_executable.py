@@ -290,16 +290,16 @@ def test_a_header_with_any_other_value_is_refused_or_still_an_executable(
         (["functions", 0, "tasks", 0, "arguments", 2, "kind"], "dram", "unknown value 'dram'"),
         (["functions", 0, "tasks", 0, "arguments", 4, "scalar"], "0g", "not consist of two hexadecimal digits"),
         (["functions", 0, "tasks", 0, "global_size"], [1, 1, 1, 1], "4 elements, but must have 1 to 3"),
-        (["functions", 0, "tasks", 0, "global_size"], [2**32, 2**32, 1], "work items, but the maximum is"),
-        (["functions", 0, "tasks", 0, "local_size"], [3, 1, 1], "does not divide"),
-        (["functions", 0, "tasks", 0, "local_size"], [2, 1], "does not fit global size"),
+        (["functions", 0, "tasks", 0, "global_size"], [2**32, 2**32, 1], "work items, but at most"),
+        (["functions", 0, "tasks", 0, "local_size"], [3, 1, 1], "is not a multiple of local size"),
+        (["functions", 0, "tasks", 0, "local_size"], [2, 1], "must have equally many dimensions"),
         (["functions", 0, "tasks", 0, "entry"], "a b", "'a b' is not a kernel name"),
         (["functions", 0, "tasks", 1, "commands"], [], "0 elements, but must have 1"),
         (["functions", 0, "tasks", 1, "commands", 0, 0], "Clip", "does not describe instruction 'Clip'"),
         (["functions", 0, "tasks", 1, "commands", 0, 1], [1, 2], f"2 elements, but must have {len(POOL_WORDS)}"),
         (["functions", 0, "tasks", 1, "commands", 0, 1, 1], 3, "3 is not in the range 0 to 2"),
         (["functions", 0, "tasks", 1, "commands", 0, 1, 2], 2**32, "is not in the range 0 to"),
-        (["functions", 0, "tasks", 1, "commands", 0, 1, 1], [0, 0], "argument in a command must be a constant"),
+        (["functions", 0, "tasks", 1, "commands", 0, 1, 1], [0, 0], "refers to an argument by a formula"),
         (["functions", 0, "tasks", 1, "arguments", 1, "index"], 1, "output index 1 is out of range"),
         (["functions", 0, "tasks", 1, "arguments", 1], {"kind": "local", "size_bytes": 1}, "kind local"),
         (["instructions", 0, 1, 2], "long size", "'long size' is not the type and name of a field"),
@@ -313,7 +313,7 @@ def test_a_header_with_any_other_value_is_refused_or_still_an_executable(
             ["functions", 0, "tasks", 1, "commands", 0, 1, 5], [0, 0],
             "dynamic shape index 0 is out of range: there are no dynamic shapes",
         ),
-        (["constants", 0, "type"], ["INT8", [3]], "there is no scale for the constant of type tensor<3xi8>"),
+        (["constants", 0, "type"], ["INT8", [3]], "the constant of type tensor<3xi8> needs a scale, but has none"),
         (["constants", 1, "type"], ["FLOAT32", [1]], "a constant of type tensor<1xf32> cannot be dequantized"),
         (["constants", 0], {"type": ["FLOAT16", []], "offset": 0, "panel": 16}, "tensor<f16> cannot have panels"),
         (["constants", 1, "panel"], -1, "-1 is not in the range 0"),
@@ -431,7 +431,7 @@ def test_large_constants_of_a_file_are_copied_into_a_file(
         monkeypatch.setattr(byte_code, "_SPOOLED_SIZE", 4096)
         os.truncate(tmp_path / "weights", 100)
         with pytest.raises(
-            LiteRtError, match="the model's file became shorter while it was read"
+            LiteRtError, match="another program shortened the model's file meanwhile"
         ) as error:
             write_executable(made)
         assert error.value.status is Status.FILE_IO
@@ -449,7 +449,9 @@ def test_instructions_are_those_that_the_firmware_has() -> None:
     arguments = SMALL.functions[0].tasks[1].arguments
     task = LayerTask("RELU", arguments, [LayerCommand("Pool", [*POOL_WORDS, 0])])
     functions = [replace(SMALL.functions[0], tasks=[task])]
-    with pytest.raises(LiteRtError, match="no instruction 'Pool' with these fields") as error:
+    with pytest.raises(
+        LiteRtError, match="instruction 'Pool' in a form that the installed firmware does not know"
+    ) as error:
         read_module(write_executable(replace(other, functions=functions)).view)
     assert error.value.status is Status.INCOMPATIBLE_BYTE_CODE_VERSION
 
@@ -457,8 +459,8 @@ def test_instructions_are_those_that_the_firmware_has() -> None:
 def test_a_function_that_is_not_there_is_an_error_with_those_that_are() -> None:
     functions = {"call": SMALL.functions[0]}
     assert find_function(functions, "call") is SMALL.functions[0]
-    for known, says in ((functions, "only 'call'"), ({}, "only none")):
-        with pytest.raises(LiteRtError, match=f"no function 'f', {says}") as error:
+    for known, says in ((functions, "The only function is call"), ({}, "There are no functions")):
+        with pytest.raises(LiteRtError, match=rf"no function 'f'\. {says}\.") as error:
             find_function(known, "f")
         assert error.value.status is Status.NOT_FOUND
 
@@ -484,11 +486,11 @@ def test_a_function_for_fp16_arithmetic_has_the_name_of_the_one_whose_place_it_t
     [
         (
             _with_fp16().functions[1:],
-            "needs fp16, but the function that it replaces does not exist",
+            "is the variant for fp16 of a function that does not exist",
         ),
         (
             _with_fp16().functions[::-1],
-            "needs fp16, but the function that it replaces does not exist",
+            "is the variant for fp16 of a function that does not exist",
         ),
         (
             [*_with_fp16().functions, _with_fp16().functions[1]],
@@ -496,7 +498,7 @@ def test_a_function_for_fp16_arithmetic_has_the_name_of_the_one_whose_place_it_t
         ),
         (
             _with_fp16(name="other").functions,
-            "needs fp16, but the function that it replaces does not exist",
+            "is the variant for fp16 of a function that does not exist",
         ),
         (
             _with_fp16(outputs=[RankedTensorType.of(F32, (2, 4))]).functions,
@@ -531,8 +533,8 @@ def test_another_version_is_refused_with_both_numbers() -> None:
         read_executable(bytes(module))
     assert error.value.status is Status.INCOMPATIBLE_BYTE_CODE_VERSION
     assert (
-        f"the byte code has version {VERSION + 1}, but this device reads version {VERSION}"
-        in str(error.value)
+        f"the byte code has version {VERSION + 1}, but the installed vendor 'Reference' reads only version "
+        f"{VERSION}" in str(error.value)
     )
 
 

@@ -84,7 +84,7 @@ X, T, Y = SHAPES
     ("executable", "what"),
     [
         (made([replace(X, index=1), T, Y]), "input index 1 is out of range"),
-        (made([replace(X, bound=(9, 3)), T, Y]), "its bound (9, 3)"),
+        (made([replace(X, bound=(9, 3)), T, Y]), "its largest shape is 9x3"),
         (made([replace(X, pattern=(-1, 4)), T, Y]), "8x3 is not a valid bound for shape ?x4"),
         (made([replace(X, pattern=(-1,)), T, Y]), "is not a valid bound for"),
         (made([replace(X, pattern=(-1,) * 3, bound=(2**31 - 1,) * 3), T, Y]), "is too large"),
@@ -96,7 +96,7 @@ X, T, Y = SHAPES
         ),
         (made([replace(X, offset=192), T, Y]), "8 bytes at offset 192 do not fit"),
         (made([replace(X, offset=4), T, Y]), "offset 4 is not a multiple of 64"),
-        (made([X, replace(T, sizes=(BATCH,)), Y]), "1 sizes for 2 dimensions"),
+        (made([X, replace(T, sizes=(BATCH,)), Y]), "the shape has 1 size, but 2 dimensions"),
         (
             made([X, replace(T, sizes=(WRITTEN, 3)), Y]),
             "dynamic shape 2 is used before the shape is known",
@@ -112,14 +112,14 @@ X, T, Y = SHAPES
             "dynamic shape 0: dimension index 2 is out of range: the 2 dimensions have",
         ),
         (made(arguments=[shape(3)]), "shape index 3 is out of range"),
-        (made(dynamic_outputs=[DynamicOutput(0, 1, 0)]), "its bound (8, 3)"),
+        (made(dynamic_outputs=[DynamicOutput(0, 1, 0)]), "its largest shape is 8x3"),
         (made(dynamic_outputs=[DynamicOutput(0, 0, 2)]), "the shape has type tensor<48xf32>"),
         (
             made(dynamic_outputs=[DynamicOutput(0, 2, 2)]),
             "the 3 shapes have the indices 0 to 2, and the 2 outputs have",
         ),
-        (made(program=Program(HOLE, ())), "0 sizes for the 1 holes"),
-        (made(program=Program("", (), holes=(BATCH,))), "1 sizes for the 0 holes"),
+        (made(program=Program(HOLE, ())), "0 sizes, but its text has 1 placeholder"),
+        (made(program=Program("", (), holes=(BATCH,))), "1 size, but its text has 0 placeholders"),
         (
             made(program=Program(HOLE, (), holes=(Dimension(7, 0),))),
             "dynamic shape index 7 is out of range: the 3 dynamic shapes have",
@@ -153,4 +153,4 @@ def test_work_sizes_follow_the_shapes() -> None:
     assert work_size(rounded, None, lambda _: (0, 3), "") == ((6, 4), None)
     with pytest.raises(LiteRtError) as error:
         work_size([BATCH], [4], lambda _: (6, 3), "kernel 'k'")
-    assert "does not divide global size [6]" in error.value.what
+    assert "global size [6] is not a multiple of local size" in error.value.what

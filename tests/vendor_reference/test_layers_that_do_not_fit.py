@@ -70,11 +70,12 @@ CASES = {
         "argument 4 is bound to output 1, but the op has 1 output"),
     "a global size of zero": ("X,Y", "X-3,Y", "the global size is [0, 2, 4], so that no work item would write"),
     "a local size of zero": (
-        'local="1,1', 'local="X-3,1', "work groups of local size [0, 1, 1] have no work items"),
+        'local="1,1', 'local="X-3,1',
+        "local size [0, 1, 1] contains a 0, so that a work group would have no work items"),
     "a product that is too large": (
         "X,Y", "100000*100000,Y", "formula '100000*100000' has the value 10000000000, but may be at most"),
     "a local size that does not divide": (
-        'local="1,1', 'local="2,1', "local size [2, 1, 1] does not divide global size [3, 2, 4]"),
+        'local="1,1', 'local="2,1', "global size [3, 2, 4] is not a multiple of local size [2, 1, 1]"),
     "sizes of an input that the op has not": (
         "<WorkSizes", '<WorkSizes dim="input,5"', "input 5 does not exist: the 2 inputs have"),
     "internal memory of an input that the op has not": (

@@ -76,13 +76,25 @@ def run_recorded(model: CompiledModel, first: Array, second: Array) -> Array:
 @pytest.mark.parametrize(
     ("first", "second", "problem"),
     [
-        ([0, 3], [0, 0], "GATHER 'rows' got index 3, which is not in the range 0 to 2"),
-        ([-1, 0], [0, 0], "GATHER 'rows' got index -1, which is not in the range 0 to 2"),
-        ([0, 1], [4, 1], "GATHER 'columns' got index 4, which is not in the range 0 to 3"),
+        (
+            [0, 3],
+            [0, 0],
+            "op GATHER that writes tensor 'rows' got index 3, but the allowed indices are 0 to 2",
+        ),
+        (
+            [-1, 0],
+            [0, 0],
+            "op GATHER that writes tensor 'rows' got index -1, but the allowed indices are 0 to 2",
+        ),
+        (
+            [0, 1],
+            [4, 1],
+            "op GATHER that writes tensor 'columns' got index 4, but the allowed indices are 0 to 3",
+        ),
         (
             [0, -(2**31)],
             [9, 9],
-            "GATHER 'rows' got index -2147483648, which is not in the range 0 to 2",
+            "op GATHER that writes tensor 'rows' got index -2147483648, but the allowed indices are 0 to 2",
         ),
     ],
 )

@@ -318,7 +318,7 @@ def test_work_sizes_are_those_of_the_tensor_named() -> None:
 def test_a_local_size_that_does_not_divide_is_refused() -> None:
     with pytest.raises(LiteRtError) as error:
         lower([one_op((4,))], layer(global_size=("B",), local_size=("3",)))
-    assert "local size [3] does not divide global size [4]" in error.value.what
+    assert "global size [4] is not a multiple of local size [3]" in error.value.what
     assert "((X+15)/16)*16" in error.value.hint
 
 

@@ -58,7 +58,7 @@ def test_lines_keep_their_numbers_and_files() -> None:
         (
             '#include "h0.h"\n',
             {f"h{i}": f'#include "h{i + 1}.h"\n' for i in range(101)},
-            "the includes are nested more than 100 deep",
+            "#include lines are nested more than 100 levels deep",
         ),
     ],
     ids=["no text", "too long", "too deep"],

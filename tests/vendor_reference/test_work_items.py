@@ -87,8 +87,12 @@ def test_sizes_are_formulas_of_the_outputs_dimensions() -> None:
             (),
             "the global size is [5, 0], so that no work item would write the outputs",
         ),
-        (("X",), ("4",), "local size [4] does not divide global size [5]"),
-        (("X",), ("0",), "work groups of local size [0] have no work items"),
+        (("X",), ("4",), "global size [5] is not a multiple of local size [4]"),
+        (
+            ("X",),
+            ("0",),
+            "local size [0] contains a 0, so that a work group would have no work items",
+        ),
     ],
 )
 def test_sizes_that_cannot_be_are_errors(

@@ -88,15 +88,18 @@ class CommandCheck:
         known = list(instruction_set().values())
         instructions = [known[words[offset]] for offset in self._stream.offsets]
         instruction = instructions[number]
-        what = f"instruction '{instruction.name}' has invalid fields"
+        what = f"instruction '{instruction.name}' in the byte code has fields with invalid values"
         if found != WRONG_FIELDS:
             place = instruction.places[found - 1]
             size = self._sizes[sum(len(i.places) for i in instructions[:number]) + found - 1]
-            what = f"instruction '{instruction.name}' accesses memory outside the {size} bytes of '{place}'"
+            what = (
+                f"instruction '{instruction.name}' in the byte code accesses memory outside its operand "
+                f"'{place}', which has {size} bytes"
+            )
         raise LiteRtError(
             Status.SERIALIZATION,
             what,
-            f"byte code, {self._name_command(number)}",
+            self._name_command(number),
             "Compile the model again with apply_plugin.",
         )
 

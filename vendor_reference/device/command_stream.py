@@ -136,7 +136,7 @@ class ToldWords:
         for size, is_signed in self._stream.told.values():
             value = evaluate(size, shapes, self._where, is_signed)
             if value > (_MOST_WORD >> is_signed) or value < -(2**31):
-                what = f"a size in the command stream is {value}, but the maximum is {_MOST_WORD >> is_signed}"
+                what = f"a size in a command for the NPU is {value}, but can be at most {_MOST_WORD >> is_signed}"
                 raise LiteRtError(Status.INVALID_ARGUMENT, what, self._where)
         raise AssertionError("no size is out of range")
 

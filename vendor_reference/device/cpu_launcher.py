@@ -123,7 +123,7 @@ class CpuLauncher:
         if said is None:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"{self._library} does not compute output shapes any more, but computed them for the compilation",
+                f"{self._library} computed output shapes when the model was compiled, but no longer does",
                 self._where,
                 "Compile the model again.",
             )

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pyopencl as cl
 
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.custom_layers.cl_types import CL_TYPES
@@ -41,8 +42,8 @@ def check_arguments(kernel: KernelSignature, task: KernelTask, where: str) -> No
     if len(kernel.arguments) != len(task.arguments):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"number of kernel arguments: {len(kernel.arguments)}, "
-            f"number of bound arguments: {len(task.arguments)}",
+            f"the kernel declares {count_text(len(kernel.arguments), 'argument')}, but the layer binds "
+            f"{count_text(len(task.arguments), 'argument')}",
             where,
             _HINT,
         )

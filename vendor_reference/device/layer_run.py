@@ -182,8 +182,8 @@ class LayerRun:
         index = (high << 32 | low) - (high >> 31 << 64)
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"{name} got index {index}, which is not in the range 0 to {size - 1}",
-            hint="Pass indices that exist in the op's operand. The results of this op are incomplete.",
+            f"{name} got index {index}, but the allowed indices are 0 to {size - 1}",
+            hint="Pass only indices that exist in the op's operand. The op's results are incomplete.",
         )
 
     def _find_size(self, argument: Argument, shapes: Shapes) -> int:
@@ -193,7 +193,8 @@ class LayerRun:
 
     def _name_command(self, number: int) -> str:
         task = self._tasks[bisect_right([*accumulate(self._stream.counts)], number)]
-        return f"{task.op_name} '{task.tensor}'"
+        written = f" that writes tensor '{task.tensor}'" if task.tensor else ""
+        return f"op {task.op_name}{written}"
 
     def _choose(self, first: int, count: int) -> None:
         """Sets the range of commands that the next launch runs."""

@@ -46,7 +46,7 @@ _HIDDEN_HINT = (
     "Load a model for the NPU before the program loads these libraries, or choose another driver: "
 )
 _LOG = logging.getLogger(__name__)
-_PYOPENCL_HINT = "pip install pyopencl"
+_PYOPENCL_HINT = "Install it: pip install pyopencl"
 
 _lock = threading.Lock()
 _platforms: Sequence[cl.Platform] = ()
@@ -124,7 +124,11 @@ def find_device(library: str, identity: Sequence[str]) -> cl.Device:
     for device in load_driver(library):
         if list(describe_device(device).identity) == list(identity):
             return device
-    raise LiteRtError(Status.DYNAMIC_LOADING, f"no device {' '.join(identity)}", library)
+    raise LiteRtError(
+        Status.DYNAMIC_LOADING,
+        f"the OpenCL driver no longer has the device {' '.join(identity)}",
+        library,
+    )
 
 
 def load_npu(wanted: str = "") -> tuple[cl.Device, str]:
@@ -167,7 +171,8 @@ def _first_that_loads(devices: Sequence[ChosenDevice]) -> ChosenDevice:
                 return device
             problems[library] = libc.dlerror().decode(errors="replace")
     library, problem = next(iter(problems.items()))
-    what = f"OpenCL does not start: {problem.removeprefix(library).lstrip(': ')}"
+    reason = problem.removeprefix(library).lstrip(": ")
+    what = f"the OpenCL driver cannot be loaded into this process: {reason}"
     hint = _HIDDEN_HINT + known_drivers()["pocl"].hint
     raise LiteRtError(Status.DYNAMIC_LOADING, what, library, hint)
 
@@ -193,7 +198,10 @@ def _load(library: str) -> Sequence[cl.Platform]:
                 else error
             )
             raise LiteRtError(
-                Status.DYNAMIC_LOADING, f"OpenCL does not start: {reason}", library, install_hint()
+                Status.DYNAMIC_LOADING,
+                f"the OpenCL driver does not start: {reason}",
+                library,
+                install_hint(),
             ) from error
     return platforms
 
@@ -232,7 +240,7 @@ def _load_other(
         there = "; ".join(map(str, infos))
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"the OpenCL drivers of this process have no device '{wanted}', only {there}",
+            f"the OpenCL drivers that this process has loaded do not have the device '{wanted}', only {there}",
             hint=f"Use another driver in a separate process, or set {VARIABLE} before the process starts.",
         )
     index = ranked[0]
@@ -241,7 +249,7 @@ def _load_other(
             return devices[index], proof.installation.library
     raise LiteRtError(
         Status.NOT_FOUND,
-        "the library of this process's OpenCL driver is unknown, so child processes cannot use the driver",
+        "this process has loaded an OpenCL driver from an unknown library file, so child processes cannot use it",
         str(infos[index]),
         "Load a model for the NPU before other uses of OpenCL, or load the model in a separate process.",
     )

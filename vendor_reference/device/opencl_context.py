@@ -72,7 +72,7 @@ class OpenClContext:
         if not self.is_home():
             raise LiteRtError(
                 Status.RUNTIME_FAILURE,
-                "the OpenCL device was opened before this process was forked",
+                "this process was forked after the OpenCL device had been opened, so it cannot use the device",
                 str(self.info),
                 "Start processes with 'spawn' or 'forkserver', or load models only after the fork.",
             )
@@ -85,8 +85,9 @@ class OpenClContext:
         except cl.Error as error:
             limit = self.cl_device.max_mem_alloc_size
             hint = (
-                f"The device has {self.info.memory_bytes} bytes of memory; "
-                f"one buffer can have at most {limit} bytes."
+                f"The device has {self.info.memory_bytes} bytes of memory, and one buffer can have at most "
+                f"{limit} bytes. "
+                "Use a smaller model or smaller shapes."
             )
             raise opencl_error(error, f"{what}, device {self.info}", hint) from error
 

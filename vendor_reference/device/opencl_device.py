@@ -57,9 +57,10 @@ class OpenClDevice(OpenClContext):
         if part is None:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"the device cannot be limited to {num_units} of its {self.info.compute_units} compute units",
+                f"dispatch option 'threads' is {num_units}, but this OpenCL device cannot use only a part of its "
+                f"{self.info.compute_units} compute units",
                 str(self.info),
-                "Omit the option threads, or use another OpenCL device.",
+                "Omit the option, or use another OpenCL device.",
             )
         found = copy(self)
         found.cl_device = part

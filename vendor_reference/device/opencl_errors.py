@@ -20,8 +20,8 @@ _OUT_OF_MEMORY = (
     cl.status_code.INVALID_BUFFER_SIZE,
 )
 _BUILD_HINT = "Correct the kernel, and compile the model again."
-_NO_LOG_HINT = "The compiler gives no reason. A possible reason is a full disk."
-_NO_LOAD_HINT = "The OpenCL driver gives no further reason. A possible reason is a full disk."
+_NO_LOG_HINT = "The OpenCL compiler gives no other reason. Check whether the disk is full."
+_NO_LOAD_HINT = "The OpenCL driver gives no other reason. Check whether the disk is full."
 _HALF_HINT = (
     "The device has no half arithmetic: read with vload_half(i, x), compute with float, and write with "
     "vstore_half(value, i, y)."
@@ -61,7 +61,7 @@ def opencl_error(error: cl.Error, where: str, hint: str = "") -> LiteRtError:
     status = Status.RUNTIME_FAILURE
     if error.code in _OUT_OF_MEMORY:
         status = Status.MEMORY_ALLOCATION_FAILURE
-    return LiteRtError(status, str(error), where, hint)
+    return LiteRtError(status, f"OpenCL reports an error: {error}", where, hint)
 
 
 def build_error(text: ProgramText, log: str, error: cl.Error | None = None) -> LiteRtError:
@@ -93,7 +93,7 @@ def build_error(text: ProgramText, log: str, error: cl.Error | None = None) -> L
 
 def load_error(text: ProgramText, error: cl.Error) -> LiteRtError:
     """Returns the error to raise if the driver does not accept the binary of an OpenCL program."""
-    what = f"the kernel's binary cannot be loaded: {error}"
+    what = f"the OpenCL driver cannot load the kernel that it compiled before: {error}"
     return LiteRtError(Status.COMPILATION, what, text.name, _NO_LOAD_HINT)
 
 

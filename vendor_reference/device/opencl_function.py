@@ -60,7 +60,9 @@ class OpenClEvent(Event):
             while not self.is_signaled():
                 if time.monotonic() >= deadline:
                     raise LiteRtError(
-                        Status.TIMEOUT_EXPIRED, f"the event was not signaled within {timeout_s} s"
+                        Status.TIMEOUT_EXPIRED,
+                        f"the run on the NPU did not end within {timeout_s} s",
+                        hint="Wait longer, or without a timeout.",
                     )
                 time.sleep(_POLL_S)
         try:
@@ -205,7 +207,8 @@ class OpenClFunction:
     def stop_measuring(self) -> Sequence[Metric]:
         """Stops measuring, and returns the measurements since `start_measuring`."""
         if self._stopwatch is None:
-            raise LiteRtError(Status.RUNTIME_FAILURE, "measuring has not been started", self._where)
+            what = "the measurement was stopped, but had not been started"
+            raise LiteRtError(Status.RUNTIME_FAILURE, what, self._where, "Start it first.")
         metrics = self._stopwatch.metrics()
         self._stopwatch = None
         return metrics
@@ -248,8 +251,9 @@ class OpenClFunction:
         if missing:
             raise LiteRtError(
                 Status.MISSING_INPUT_TENSOR,
-                f"no buffer is attached to {' and '.join(missing)}",
+                f"no buffer is attached to {', '.join(missing)}",
                 self._where,
+                "Attach a buffer to each input and output before the run.",
             )
         for slot in inputs:
             self._check_size(slot, self._attached[slot])

@@ -58,10 +58,12 @@ class DeviceProgram:
         If the kernel does not exist, raises NOT_FOUND with a list of the kernels.
         """
         if entry not in self.built.kernels:
-            there = ", ".join(sorted(self.built.kernels)) or "none"
+            there = ", ".join(f"'{name}'" for name in sorted(self.built.kernels))
             raise LiteRtError(
                 Status.NOT_FOUND,
-                f"the program has no kernel '{entry}'; it has {there}",
+                f"the source code has no kernel '{entry}', only {there}"
+                if there
+                else "the source code has no kernel",
                 self.text.name,
             )
         return cl.Kernel(self._program, entry)
@@ -150,9 +152,7 @@ class ProgramBuilder:
         try:
             return DeviceProgram(self, text, built)
         except LiteRtError as error:
-            _LOG.warning(
-                "A program in the cache cannot be loaded, and is compiled again: %s", error
-            )
+            _LOG.warning("A kernel in the cache cannot be loaded, and is compiled again: %s", error)
             self._cache.remove(text)
             return None
 

@@ -149,12 +149,15 @@ class RunShapes:
             value = tuple(self._ask(shape))
             task = self._function.tasks[shape.index]
             assert isinstance(task, CpuTask)
-            what = f"the shape {format_shape(value)} that {task.asset.file_name} computes for '{shape.name}'"
+            what = (
+                f"the shape {format_shape(value)} that {task.asset.file_name} computes for tensor "
+                f"'{shape.name}'"
+            )
             _check(shape, value, what, f"op '{task.op_name}', {self._where}")
             return value
-        where = f"the shape of '{shape.name}', {self._where}"
+        where = f"the shape of tensor '{shape.name}', {self._where}"
         value = tuple(evaluate(size, self.__getitem__, where) for size in shape.sizes)
-        what = f"the shape {format_shape(value)} that the formulas of '{shape.name}' give"
+        what = f"the shape {format_shape(value)} that the formulas give for tensor '{shape.name}'"
         _check(shape, value, what, self._where)
         return value
 
@@ -170,10 +173,10 @@ class RunShapes:
         where = f"kernel '{task.entry}' of op '{task.op_name}', {self._where}"
         if tuple(numbers) == NOT_WRITTEN * len(shape.pattern):
             raise LiteRtError(
-                Status.RUNTIME_FAILURE, f"the kernel has not written the shape of '{shape.name}'", where,
+                Status.RUNTIME_FAILURE, f"the kernel has not written the shape of tensor '{shape.name}'", where,
                 "Let one work item of the kernel write all dimensions of the shape.",
             )  # fmt: skip
-        what = f"the shape {format_shape(numbers)} that the kernel has written for '{shape.name}'"
+        what = f"the shape {format_shape(numbers)} that the kernel has written for tensor '{shape.name}'"
         _check(shape, tuple(numbers), what, where, Status.RUNTIME_FAILURE)
         self._values[index] = tuple(numbers)
 
@@ -241,7 +244,9 @@ def _check(
         p not in (-1, d) or d < 0 for p, d in zip(pattern, value, strict=True)
     ):
         raise LiteRtError(
-            status, f"{what} does not fit the compiled shape {format_shape(pattern)}", where
+            status,
+            f"{what} does not fit the shape {format_shape(pattern)} in the compiled model",
+            where,
         )
     if any(d > most for d, most in zip(value, shape.bound, strict=True)):
         bound = format_shape(shape.bound)
@@ -249,7 +254,12 @@ def _check(
         hint = f"Compile the model for larger shapes: --shape_bounds={shape.name}:{larger}."
         if status is not Status.INVALID_ARGUMENT:
             hint = (
-                "If the kernel has written a wrong shape, correct the kernel. If the bound is too small, "
-                "compile the model with a larger --shape_bounds."
+                "If the kernel has written a wrong shape, correct the kernel. If the shape is right, compile "
+                "the model with a larger --shape_bounds."
             )
-        raise LiteRtError(status, f"{what} exceeds the bound {bound}", where, hint)
+        raise LiteRtError(
+            status,
+            f"{what} exceeds the largest shape {bound} for which the model was compiled",
+            where,
+            hint,
+        )

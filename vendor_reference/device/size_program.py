@@ -36,8 +36,11 @@ def compile_sizes(
         writer = _Writer(shapes or {})
         names = [writer.name(size) for size in sizes]
     except RecursionError:
-        what = "the formulas of sizes are nested too deeply for this thread's stack"
-        raise LiteRtError(Status.SERIALIZATION, what, "byte code") from None
+        what = (
+            "the byte code's formulas for sizes are nested too deeply for the stack of this thread"
+        )
+        hint = "Load the model in a function that is not called from deeply nested calls."
+        raise LiteRtError(Status.SERIALIZATION, what, hint=hint) from None
     text = "\n    ".join(["def program(shapes):", *writer.lines, f"return [{', '.join(names)}]"])
     scope: dict[str, Callable[..., Any]] = {
         name: ARITHMETIC[operator] for operator, name in _FUNCTIONS.items()

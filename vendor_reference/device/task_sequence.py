@@ -293,9 +293,10 @@ class TaskSequence:
             shape = self.function.shapes[self._written[index][0]]
             raise LiteRtError(
                 Status.RUNTIME_FAILURE,
-                f"no work item writes the shape of '{shape.name}', since a global size is 0",
+                f"the kernel must write the shape of tensor '{shape.name}', but has no work items, because a "
+                "global size is 0",
                 f"kernel '{task.entry}' of op '{task.op_name}'",
-                "Make the kernel's work sizes at least 1, for example X+1, and let the kernel check its index.",
+                "Make each global size at least 1, for example X+1, and let the kernel check its index.",
             )
 
     def _ask(self, shape: ShapeValue) -> Sequence[int]:

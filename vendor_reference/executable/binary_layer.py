@@ -170,14 +170,18 @@ def unpack_binary_layer(data: bytes | memoryview, where: str) -> BinaryLayer:
     """
     view = memoryview(data).cast("B")
     if view.nbytes < _PREFIX.size or not is_binary_layer(view):
-        raise _error("not a binary layer", where)
+        raise _error("the file is not a binary layer", where)
     _, version, header_size, total, digest = _PREFIX.unpack_from(view)
     if version != VERSION:
         raise _error(
-            f"the file has version {version}, but only version {VERSION} is supported", where
+            f"the binary layer has version {version}, but this program reads only version {VERSION}",
+            where,
         )
     if total != view.nbytes or header_size > view.nbytes - _PREFIX.size:
-        raise _error(f"the file has {view.nbytes} bytes, but {total} are expected", where)
+        raise _error(
+            f"the file has {view.nbytes} bytes, but should have {total} bytes according to its header",
+            where,
+        )
     body = view[_PREFIX.size :]
     if hashlib.sha256(body).digest() != digest:
         raise _error("the file was changed after it was created", where)
@@ -207,7 +211,7 @@ def _file(node: JsonNode, payload: memoryview) -> PackedFile:
         return PackedFile(path, digest, None)
     data = _piece(node, fields, payload)
     if hashlib.sha256(data).hexdigest() != digest:
-        raise node.error(f"'{path}' does not have the recorded digest")
+        raise node.error(f"the content of file '{path}' has changed since the layer was built")
     return PackedFile(path, digest, data)
 
 
@@ -224,7 +228,7 @@ def _code(node: JsonNode, payload: memoryview) -> DeviceCode:
 
 def _piece(node: JsonNode, fields: Mapping[str, JsonNode], payload: memoryview) -> memoryview:
     if "size" not in fields:
-        raise node.error("there is an offset without a size")
+        raise node.error("field 'offset' is given, but field 'size' is missing")
     size = fields["size"].integer(0, payload.nbytes)
     offset = fields["offset"].integer(0, payload.nbytes)
     if offset % ALIGNMENT:

@@ -28,10 +28,10 @@ def find_option_mistake(options: str) -> str:
     words = options.split()
     for before, word in pairwise(["", *words, ""]):
         if _ASSEMBLY.search(word):
-            return f"build option '{word}' is not allowed, since it contains inline assembly"
+            return f"build option '{word}' is not allowed, because it contains inline assembly"
         is_allowed = _DEFINED.fullmatch(word) if before == _DEFINE else _ALLOWED.fullmatch(word)
         if before == _DEFINE and not is_allowed:
-            return f"build option {_DEFINE} lacks NAME or NAME=value"
+            return f"NAME or NAME=value must follow build option {_DEFINE}"
         if word and word != _DEFINE and not is_allowed:
             return (
                 f"build option '{word}' is not allowed; allowed are -DNAME=value, -cl-..., -w, -W..., -g "

@@ -212,12 +212,14 @@ def executable_parts(executable: Executable) -> list[Blob]:
 
 def _header_text(view: memoryview) -> memoryview:
     if view.nbytes < PREFIX.size or bytes(view[: len(MAGIC)]) != MAGIC:
-        raise _error("the byte code is not an executable of the reference vendor")
+        raise _error("the byte code was not made by the compiler of vendor 'Reference'")
     _, version, header_size, module_size = PREFIX.unpack_from(view)
     if version != VERSION:
         status = Status.INCOMPATIBLE_BYTE_CODE_VERSION
         raise _error(
-            f"the byte code has version {version}, but this device reads version {VERSION}", status
+            f"the byte code has version {version}, but the installed vendor 'Reference' reads only version "
+            f"{VERSION}",
+            status,
         )
     if module_size != view.nbytes:
         raise _error(f"the byte code has {view.nbytes} bytes, but must have {module_size} bytes")
@@ -248,14 +250,16 @@ def _spool(parts: Sequence[Blob]) -> Blob:
                     _send(part.file.fd, part.offset, part.size, stream.fileno())
             return MappedFile(stream.name).blob()
     except OSError as error:
-        raise file_error(error, "cannot write the byte code", gettempdir()) from error
+        hint = "Compile the model again. The variable TMPDIR sets the folder for temporary files."
+        what = "cannot write the byte code to a temporary file"
+        raise file_error(error, what, gettempdir(), hint) from error
 
 
 def _send(source: int, offset: int, size: int, target: int) -> None:
     while size:
         sent = os.sendfile(target, source, offset, size)
         if not sent:
-            raise OSError(errno.EIO, "the model's file became shorter while it was read")
+            raise OSError(errno.EIO, "another program shortened the model's file meanwhile")
         offset, size = offset + sent, size - sent
 
 
@@ -263,7 +267,7 @@ def _read_size(node: JsonNode, depth: int = 0) -> Size:
     if not isinstance(node.value, list):
         return node.integer(0, MOST)
     if depth > _DEPTH:
-        raise node.error(f"the size has more than {_DEPTH} nested operations")
+        raise node.error(f"the formula of the size has more than {_DEPTH} nested operations")
     parts = node.items(2, 3)
     if len(parts) == 2:
         return Dimension(parts[0].integer(0, MOST_DIM), parts[1].integer(0, MAX_RANK - 1))

@@ -455,8 +455,9 @@ def work_size(
     if prod(items) > MOST:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"global size {list(items)} has {prod(items)} work items, but the maximum is {MOST}",
+            f"global size {list(items)} makes {prod(items)} work items, but at most {MOST} are possible",
             where,
+            "Set smaller global sizes, and let each work item do more work.",
         )
     if local_size is None:
         return items, None
@@ -464,16 +465,17 @@ def work_size(
     if 0 in group:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"work groups of local size {list(group)} have no work items",
+            f"local size {list(group)} contains a 0, so that a work group would have no work items",
             where,
             "Set each local size to at least 1, or omit the local sizes to let the driver choose.",
         )
     if any(g % k for g, k in zip(items, group, strict=True)):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"local size {list(group)} does not divide global size {list(items)}",
+            f"global size {list(items)} is not a multiple of local size {list(group)}",
             where,
-            "Round the global size up, as in ((X+15)/16)*16, and let the kernel check its index.",
+            "Round the global size up, for example with ((X+15)/16)*16 for a local size of 16, and let the kernel "
+            "check its index.",
         )
     return items, group
 

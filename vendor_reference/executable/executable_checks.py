@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from litert.core.checked_json import JsonNode
-from litert.core.counts import index_range, out_of_range
+from litert.core.counts import count_text, index_range, out_of_range
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.sizes import MOST, Dimension, Size, shapes_in
@@ -75,7 +75,8 @@ def check_program(node: JsonNode, program: Program) -> None:
     count = program.prelude.count(HOLE)
     if count != len(program.holes):
         raise node.error(
-            f"the program has {len(program.holes)} sizes for the {count} holes in its text"
+            f"the program has {count_text(len(program.holes), 'size')}, but its text has "
+            f"{count_text(count, 'placeholder')} for sizes"
         )
 
 
@@ -93,7 +94,7 @@ def check_constant(
         scale, zero_point = dequantization.scale, dequantization.zero_point
         if not (scale or zero_point or dequantization.dimension):
             if element_type is not ElementType.FLOAT16:
-                raise inner.error(f"there is no scale for the constant of type {tensor_type}")
+                raise inner.error(f"the constant of type {tensor_type} needs a scale, but has none")
         elif element_type not in DEQUANTIZED_INTEGERS:
             raise inner.error(f"a constant of type {tensor_type} cannot be dequantized")
         else:
@@ -133,7 +134,7 @@ def check_kernel_task(node: JsonNode, task: KernelTask) -> None:
     global_size, local_size = task.global_size, task.local_size
     if local_size is not None and len(local_size) != len(global_size):
         raise node.at("local_size").error(
-            f"local size {local_size} does not fit global size {global_size}"
+            f"local size {local_size} and global size {global_size} must have equally many dimensions"
         )
     if task.least_bytes:
         node.at("least_bytes").items(len(task.arguments), len(task.arguments))
@@ -150,10 +151,12 @@ def check_shape(node: JsonNode, shape: ShapeValue) -> None:
     kind, wanted = shape.kind, SHAPE_FIELDS[shape.kind]
     if wanted[0] not in node.value or ("sizes" in node.value) == ("index" in node.value):
         raise node.error(
-            f"the fields do not fit a shape of kind {kind.value}, which has '{wanted[0]}'"
+            f"a shape of kind {kind.value} must have the field '{wanted[0]}', and no fields of other kinds"
         )
     if ("output" in node.value) != ("output" in wanted):
-        raise node.error(f"the field 'output' does not fit a shape of kind {kind.value}")
+        raise node.error(
+            f"a shape of kind {kind.value} must {'' if 'output' in wanted else 'not '}have the field 'output'"
+        )
     pattern, bound = shape.pattern, shape.bound
     if len(pattern) != len(bound) or any(
         p not in (-1, b) for p, b in zip(pattern, bound, strict=True)
@@ -163,7 +166,9 @@ def check_shape(node: JsonNode, shape: ShapeValue) -> None:
     if prod(bound) > MOST:
         raise node.at("bound").error(f"{format_shape(bound)} is too large")
     if kind is ShapeKind.COMPUTED and len(shape.sizes) != len(pattern):
-        what = f"the shape has {len(shape.sizes)} sizes for {len(pattern)} dimensions"
+        what = (
+            f"the shape has {count_text(len(shape.sizes), 'size')}, but {len(pattern)} dimensions"
+        )
         raise node.at("sizes").error(what)
 
 
@@ -200,7 +205,7 @@ def _check_name(node: JsonNode, function: Function, before: Sequence[Function], 
         raise node.error(f"there are two functions named '{function.name}'", hint)
     if not same:
         raise node.error(
-            f"function '{function.name}' needs fp16, but the function that it replaces does not exist",
+            f"function '{function.name}' is the variant for fp16 of a function that does not exist",
             hint,
         )
     taken = same[0]
@@ -260,7 +265,8 @@ class _FunctionChecks:
                     raise node.error(f"input {shape.index} has two shapes")
                 if given.shape != shape.bound:
                     raise node.error(
-                        f"input {shape.index} has type {given}, which differs from its bound {shape.bound}"
+                        f"input {shape.index} has type {given}, but its largest shape is "
+                        f"{format_shape(shape.bound)}"
                     )
 
     def check_dynamic_outputs(self) -> None:
@@ -271,13 +277,13 @@ class _FunctionChecks:
             output, holder, index = dynamic.output, dynamic.shape_output, dynamic.shape
             if max(output, holder) >= len(outputs) or index >= len(shapes):
                 raise node.error(
-                    f"output {output} has shape {index}, to be written to output {holder}, but "
+                    f"shape {index} of output {output} is written to output {holder}, but "
                     f"{index_range('shape', len(shapes))}, and {index_range('output', len(outputs))}"
                 )
             bound = shapes[index].bound
             if outputs[output].shape != bound:
                 raise node.error(
-                    f"output {output} has type {outputs[output]}, which differs from its bound {bound}"
+                    f"output {output} has type {outputs[output]}, but its largest shape is {format_shape(bound)}"
                 )
             expected = RankedTensorType.of(ElementType.INT32, (len(bound),))
             if outputs[holder] != expected:
@@ -397,7 +403,7 @@ class _FunctionChecks:
                     node.at(1, number).integer(0, most)
             elif number in names:
                 raise node.at(1, number).error(
-                    "the index of an argument in a command must be a constant"
+                    "a command refers to an argument by a formula, but must use a number"
                 )
         for number, name in names.items():
             word = command.words[number]
@@ -456,7 +462,8 @@ class _FunctionChecks:
         needed = (place.offset + last + 1) * bytes_each if prod(dims) else 0
         if needed > size:
             raise node.error(
-                f"{operand.tensor_type} in layout {layout} needs {needed} bytes, but has {size}"
+                f"a tensor of type {operand.tensor_type} in layout {layout} needs {needed} bytes, but has {size} "
+                "bytes"
             )
 
     def _check_told_shapes(self, task: CpuTask) -> None:
@@ -470,7 +477,8 @@ class _FunctionChecks:
             shape = shapes[place.shape]
             if shape.bound != operand.tensor_type.shape:
                 raise node.error(
-                    f"the type {operand.tensor_type} of a tensor differs from its bound {shape.bound}"
+                    f"a tensor has type {operand.tensor_type}, but its largest shape is "
+                    f"{format_shape(shape.bound)}"
                 )
             if place.strides or place.offset:
                 raise node.error("a tensor of dynamic shape cannot have strides or an offset")

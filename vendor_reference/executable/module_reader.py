@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from litert.core.counts import names_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 from vendor_reference.executable.byte_code import read_executable
 from vendor_reference.executable.executable import Executable, Function
 from vendor_reference.firmware.instructions import instruction_set
@@ -24,8 +26,9 @@ def read_module(byte_code: memoryview) -> Executable:
         if known.get(instruction.name) != instruction:
             raise LiteRtError(
                 Status.INCOMPATIBLE_BYTE_CODE_VERSION,
-                f"this firmware has no instruction '{instruction.name}' with these fields",
-                "byte code",
+                f"the byte code contains instruction '{instruction.name}' in a form that the installed firmware "
+                "does not know",
+                "",
                 "Compile the model again with apply_plugin.",
             )
     return executable
@@ -35,7 +38,6 @@ def find_function(functions: Mapping[str, Function], name: str) -> Function:
     """Returns the function with the given name; if there is none, raises NOT_FOUND with all function names."""
     if name in functions:
         return functions[name]
-    there = ", ".join(f"'{name}'" for name in functions)
-    raise LiteRtError(
-        Status.NOT_FOUND, f"there is no function '{name}', only {there or 'none'}", "byte code"
-    )
+    known = f"{names_text('function', list(functions))}."
+    what = f"the byte code has no function '{name}'"
+    raise LiteRtError(Status.NOT_FOUND, what, hint=did_you_mean(name, functions, known))

@@ -104,8 +104,8 @@ def argument_sizes(program: Program, names: Sequence[str]) -> list[Size]:
                 next(holes)
     for name in names:
         if name not in values:
-            what = f"the machine code needs {name}, but the op does not provide this define"
-            hint = "Create the asset again with litert-npu layer build, for a model with this op."
+            what = f"the layer's machine code reads the define {name}, but the op in the model has no such tensor"
+            hint = "Build the layer again with litert-npu layer build, for a model with this op."
             raise LiteRtError(Status.INVALID_ARGUMENT, what, hint=hint)
     return [size for name in names for size in values[name]]
 
@@ -185,6 +185,7 @@ def _find_closing(text: str, at: int) -> int:
 def _hidden_parameters(kernel: str) -> LiteRtError:
     return LiteRtError(
         Status.UNSUPPORTED,
-        f"{kernel} cannot take sizes as arguments, because its parameters cannot be found in its source text",
+        f"the compiler must add parameters for the sizes of tensors to {kernel}, but cannot find the kernel's "
+        "parameters in the source text",
         hint="Write the kernel's name and parameters without macros.",
     )

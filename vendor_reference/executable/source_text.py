@@ -102,15 +102,17 @@ class _Expansion:
         if self._size > _TEXT_LIMIT:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the program's source text is larger than {_TEXT_LIMIT >> 20} MiB",
+                f"the kernel's source code is larger than {_TEXT_LIMIT >> 20} MiB, including all files that it "
+                "includes",
                 name,
             )
         self._open.append(name)
         if len(self._open) > _DEPTH_LIMIT:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the includes are nested more than {_DEPTH_LIMIT} deep",
+                f"#include lines are nested more than {_DEPTH_LIMIT} levels deep",
                 name,
+                "Check whether the file includes itself; #pragma once prevents this.",
             )
         parts, end = [self._mark(1, name)], 0
         for found in _DIRECTIVE.finditer(blank_comments(text)):

@@ -92,24 +92,24 @@ class Instruction:
             range.
         """
         for name in sorted(values.keys() - {field.name for field in self.fields}):
-            raise self._error(f"no field '{name}'")
+            raise self._error(f"has no field '{name}'")
         words: list[Size] = []
         for field in self.fields:
             if field.name not in values and field.kind != "Place":
-                raise self._error(f"field '{field.name}' is not given")
+                raise self._error(f"needs a value for field '{field.name}'")
             value = values.get(field.name, 0)
             numbers = value if isinstance(value, tuple) else (value,)
             if not 0 < len(numbers) <= field.count:
-                raise self._error(f"field '{field}' cannot hold {len(numbers)} numbers")
+                raise self._error(f"has field '{field}', which cannot hold {len(numbers)} numbers")
             try:
                 words += [_word(field.kind, number) for number in numbers]
                 words += [0] * (field.count - len(numbers))
             except (struct.error, OverflowError):
-                raise self._error(f"{value} for '{field}'") from None
+                raise self._error(f"has field '{field}', which cannot hold {value}") from None
         return tuple(words)
 
     def _error(self, what: str) -> LiteRtError:
-        return LiteRtError(Status.INVALID_ARGUMENT, what, f"instruction '{self.name}'")
+        return LiteRtError(Status.INVALID_ARGUMENT, f"instruction '{self.name}' {what}")
 
 
 def parse_field(text: str) -> Field:
