@@ -57,7 +57,7 @@ def test_passes_are_listed(litert_npu: LitertNpu, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["in.mlir", "--passes=nothing"], "no pass 'nothing'"),
+        (["in.mlir", "--passes=nothing"], "there is no compiler pass 'nothing'"),
         (["in.mlir", "--soc_model=EMU5"], "no SoC model 'EMU5'"),
         (["in.mlir", "-o", "in.mlir"], "the output file is also an input file"),
         (["missing.mlir"], "missing.mlir"),

@@ -225,7 +225,8 @@ def test_a_kernel_that_names_no_file_has_those_of_its_asset(
     Path("out.tflite").unlink()
     assert emit(litert_npu, text) != 0
     assert (
-        "an asset for 'Softsign' contains the kernel, but was not given" in capsys.readouterr().err
+        "the IR text needs the kernel in the asset for op 'Softsign', but no flag gives this asset"
+        in capsys.readouterr().err
     )
 
 
@@ -253,7 +254,7 @@ def test_one_of_several_functions_is_chosen(
     text = SOFTSIGN.replace("@main", "@first") + main.replace("@main", "@second")
     assert emit(litert_npu, text) != 0
     message = capsys.readouterr().err
-    assert "the IR has 2 functions with bodies (net.mlir)" in message and "first, second" in message
+    assert "but only one can be compiled (net.mlir)" in message and "first, second" in message
     assert "--function" in message
     assert emit(litert_npu, text, "--function=second") == 0
     np.testing.assert_allclose(ran(X), softsign(X), rtol=1e-6)
@@ -264,7 +265,12 @@ def test_one_of_several_functions_is_chosen(
 @pytest.mark.parametrize(
     ("old", "new", "flags", "message"),
     [
-        ("dense<1.0>", "dense_resource<ones>", (), "no data for the constant 'ones' (net.mlir:5:"),
+        (
+            "dense<1.0>",
+            "dense_resource<ones>",
+            (),
+            "the data of constant 'ones' is missing (net.mlir:5:",
+        ),
         ("dense<1.0>", "dense_resource<ones>", ("--constants=w.npz",), "'ones' is "),
         ("dense<1.0>", "dense_resource<ones>", ("--constants=no.npz",), "no.npz"),
         (
@@ -274,7 +280,12 @@ def test_one_of_several_functions_is_chosen(
             "Write a .npz file with numpy.savez",
         ),
         ("dense<1.0>", "dense_resource<ones>", ("--constants=net.json",), "net.json"),
-        ("VPUIP.source", "VPUIP.sauce", (), "'Softsign' is called, but has no kernel (net.mlir:1:"),
+        (
+            "VPUIP.source",
+            "VPUIP.sauce",
+            (),
+            "'Softsign', but the function has no kernel (net.mlir:1:",
+        ),
         ("fabs", "fabsolutely", (), "fabsolutely"),
         ("__kernel void", "void", (), "no kernel, but must have kernel 'Softsign'"),
         ("@Softsign(%biased)", "@Softsine(%biased)", (), "Softsine"),
@@ -331,7 +342,7 @@ def test_constants_of_a_dump_are_those_of_the_model_as_it_was(
     moved = tmp_path / "moved.mlir"
     text.rename(moved)
     assert litert_npu("opt", moved, f"--emit={made}") != 0
-    assert "no data for the constant 'constant_0'" in capsys.readouterr().err
+    assert "the data of constant 'constant_0' is missing" in capsys.readouterr().err
     assert litert_npu("opt", moved, f"--emit={made}", f"--constants={table}") == 0
     assert byte_code(made) == byte_code(tmp_path / "out.tflite")
     model = tmp_path / "in.tflite"

@@ -158,26 +158,26 @@ def test_a_kernel_goes_by_the_pitches_that_its_layer_asks_for(
     [
         (
             "[160000,1,1600]",
-            "strides [160000, 1, 1600] do not fit shape 1x16x100x100: there must be one stride for each of 4 "
+            "strides [160000, 1, 1600] do not fit shape 1x16x100x100: each of the 4 "
             "dimensions",
         ),
         (
             "[160000,1,1500,16]",
             "dimension 2 has a stride of 1500 elements, but dimension 3 extends over 1600 elements",
         ),
-        ("[160000,0,1600,16]", "each stride must be a number of elements from 1 to 2147483647"),
-        ("[160000,1,1600,99999999999]", "each stride must be a number of elements from 1 to 2147483647"),
+        ("[160000,0,1600,16]", "each stride must be from 1 to 2147483647 elements"),
+        ("[160000,1,1600,99999999999]", "each stride must be from 1 to 2147483647 elements"),
         (
             "[160000,10000,100,1]",
-            "the strides decrease in the order of dimensions [1, 2, 3], but without the dimensions of size "
-            "1, the layout has the order [2, 3, 1]",
+            "from the largest to the smallest, the strides belong to the dimensions [1, 2, 3], but without the "
+            "dimensions of size 1, the layout has the order [2, 3, 1]",
         ),
         (
             "[]",
-            "expected true (any strides), false or unit (no gaps), or the strides of each dimension, such as "
+            "but must be true (any strides), false or unit (no gaps), or the strides of each dimension, such as "
             "[160000, 1, 1600, 16]",
         ),
-        ('["a"]', "expected true (any strides), false or unit (no gaps), or the strides of each"),
+        ('["a"]', "but must be true (any strides), false or unit (no gaps), or the strides of each"),
     ],
 )  # fmt: skip
 def test_strides_that_no_tensor_has_are_refused_with_the_line(strides: str, what: str) -> None:
@@ -201,7 +201,7 @@ def test_strides_of_a_shape_that_a_run_tells_are_refused() -> None:
     text = text.replace(") {", ") attributes {IE.bounds = [array<i64: 4, 6>]} {")
     with pytest.raises(
         LiteRtError,
-        match=r"the strides \[10, 1\] for a tensor whose shape is known only at run time",
+        match=r"the strides \[10, 1\] for a tensor, but the tensor's shape is known only at run time",
     ) as error:
         run(text, TO_BUFFERS)
     assert error.value.status is Status.UNSUPPORTED

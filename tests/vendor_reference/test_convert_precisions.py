@@ -62,7 +62,8 @@ def test_a_builtin_layer_that_computes_floats_gets_floats() -> None:
     layers = list(library_layers().values())
     assert run(before, "convert-precisions", layers) == normal(after, layers)
     with pytest.raises(
-        LiteRtError, match="must have type FLOAT32: run the pass convert-precisions first"
+        LiteRtError,
+        match="supports only tensors of type FLOAT32, but the op has other types",
     ):
         run(before, "lower-ie-to-iert,lower-iert-to-vpuip", layers)
 

@@ -89,7 +89,7 @@ WRONG = {
     "an op that nobody declares": (
         mend(printed.INITIAL, {"return %2": "return %temp2"}),
         7,
-        "the library has no op 'Layer1', and no function declares the op",
+        "op 'Layer1' is neither in the vendor's library of builtin ops nor declared by a function",
         "Declare the op with: func.func private @Layer1(",
     ),
 }  # fmt: skip
@@ -105,7 +105,7 @@ def test_a_mistake_is_an_error_with_its_line(name: str) -> None:
 
 
 def test_nobody_says_how_large_the_document_s_input_is() -> None:
-    with pytest.raises(LiteRtError, match="the largest size of argument 0 is unknown"):
+    with pytest.raises(LiteRtError, match="the largest shape of argument 0 is unknown"):
         run(DECLARED + printed.WITH_SHAPES, "bound-shapes")
 
 

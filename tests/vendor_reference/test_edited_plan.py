@@ -34,31 +34,35 @@ def test_a_plan_that_shares_memory_over_time_is_taken() -> None:
         (
             "@CMX[384]",
             "@CMX[0]",
-            "%a has 384 bytes at offset 0, and %b has 384 bytes at offset 0 "
+            "buffer %a has 384 bytes at offset 0, and buffer %b has 384 bytes at offset 0 "
             "(a.mlir:6:5, CMX of EMU8, function 'main')",
         ),
-        ("@CMX[384]", "@CMX[320]", "%a and %b overlap at step 1"),
+        (
+            "@CMX[384]",
+            "@CMX[320]",
+            "buffer %a and buffer %b overlap in memory, although task 1 needs both",
+        ),
         (
             "@CMX[384]",
             "@CMX[2097152]",
-            "%b has 384 bytes at offset 2097152, but the memory has only 2097152 bytes",
+            "buffer %b has 384 bytes at offset 2097152, but the memory ends at offset 2097152",
         ),
         (
             "@CMX[384]",
             "@CMX[385]",
-            "%b has offset 385, but offsets must be multiples of 64",
+            "buffer %b has offset 385, but the offset must be a multiple of 64",
         ),
         (
             "num_shaves = 8",
             "num_shaves = 9",
-            "num_shaves is 9, but EMU8 has only 8 shaves (a.mlir:5:5, task 0, function 'main')",
+            "task 0 uses 9 vector processors (shaves), but EMU8 has only 8 (a.mlir:5:5, function 'main')",
         ),
         (
             "VPUIP.OCL @Twice (%b)",
             "VPUIP.OCL @Thrice (%b)",
-            "the function 'Thrice' of the task does not exist (a.mlir:9:5, task 2",
+            "task 2 calls function 'Thrice', which does not exist (a.mlir:9:5",
         ),
-        ("EMU8", "EMU4", "num_shaves is 8, but EMU4 has only 4 shaves"),
+        ("EMU8", "EMU4", "task 0 uses 8 vector processors (shaves), but EMU4 has only 4"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(old: str, new: str, message: str) -> None:
@@ -68,5 +72,7 @@ def test_what_cannot_be_is_refused_by_name(old: str, new: str, message: str) -> 
 
 
 def test_a_text_of_tasks_for_another_soc_is_checked_for_that() -> None:
-    with pytest.raises(LiteRtError, match="num_shaves is 8, but EMU4 has only 4 shaves"):
+    with pytest.raises(
+        LiteRtError, match=r"uses 8 vector processors \(shaves\), but EMU4 has only 4"
+    ):
         transform_text(TEXT.encode(), "a.mlir", "", "EMU4")

@@ -132,7 +132,7 @@ def test_a_float_in_hexadecimal_is_its_bits(context: Context) -> None:
 
 
 def test_a_text_too_large_is_not_read(context: Context) -> None:
-    with pytest.raises(LiteRtError, match=r"the text has \d+ bytes"):
+    with pytest.raises(LiteRtError, match=r"the IR text has \d+ bytes"):
         read_ir(bytes(MAX_TEXT_BYTES + 1), "file.mlir", context)
 
 

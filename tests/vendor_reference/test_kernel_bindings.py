@@ -92,7 +92,7 @@ def test_another_address_space_is_refused(
     shown = type_name if space == "by value" else f"{space} {type_name}"
     assert error.value.status is Status.INVALID_ARGUMENT and error.value.where == "k.cl, op 'K'"
     assert error.value.what == (
-        f"argument 0 of kernel 'k' is declared '{shown} x', but bound to {bound.what}, "
+        f"the code declares argument 0 of kernel 'k' as '{shown} x', but the layer binds it to {bound.what}, "
         f"which needs {takes}"
     )
 
@@ -103,7 +103,8 @@ def test_memory_that_the_kernel_writes_is_not_const(bound: BoundArgument) -> Non
     with pytest.raises(LiteRtError) as error:
         check("__global", "float*", bound, is_const=True)
     assert error.value.what == (
-        f"argument 0 of kernel 'k' is declared '__global const float* x', but bound to {bound.what}, "
+        "the code declares argument 0 of kernel 'k' as '__global const float* x', "
+        f"but the layer binds it to {bound.what}, "
         "which needs a __global pointer without const"
     )
 
@@ -131,7 +132,7 @@ def test_an_element_type_that_cannot_be_meant_is_refused(
 ) -> None:
     with pytest.raises(LiteRtError, match="whose type in C is ") as error:
         check(space, type_name, bound)
-    assert error.value.hint.startswith("Declare the argument as ")
+    assert error.value.hint.startswith("In the code, declare the argument as ")
 
 
 def test_a_half_that_is_float_for_the_kernel_alone_is_said_to_be() -> None:
@@ -141,7 +142,8 @@ def test_a_half_that_is_float_for_the_kernel_alone_is_said_to_be() -> None:
     ) as error:
         check("__global", "half*", input_0)
     assert error.value.hint == (
-        "Declare the argument as float* or INPUT0_TYPE*. If the tensor is float16 in the model, and the kernel "
+        "In the code, declare the argument as float* or INPUT0_TYPE*. If the tensor is float16 in the model, and "
+        "the kernel "
         "needs half, set --reference_fp16=half, or set the tensor's type in the layer's description."
     )
 
@@ -161,7 +163,7 @@ def test_a_half_that_is_float_for_the_kernel_alone_is_said_to_be() -> None:
 def test_bits_that_are_read_as_another_type_are_noted(type_name: str, bound: BoundArgument) -> None:
     (note,) = check("__global", type_name, bound)
     assert note.startswith(
-        f"k.cl, op 'K': argument 0 of kernel 'k' is declared '__global {type_name}"
+        f"k.cl, op 'K': the code declares argument 0 of kernel 'k' as '__global {type_name}"
     )
     assert note.endswith("the kernel gets the bytes without a conversion.")
 
@@ -172,7 +174,7 @@ def test_a_group_larger_than_the_device_takes_is_refused() -> None:
     with pytest.raises(LiteRtError) as error:
         check_bindings("k", kernel, made, [TENSOR, TENSOR], "k.cl, op 'K'")
     assert error.value.what == (
-        "local size [16, 8] makes 128 work items in a group of kernel 'k', but the device takes at most 64"
+        "local size [16, 8] of kernel 'k' makes work groups of 128 work items, but the device supports at most 64"
     )
     fits = task("k", [in_(), out()], [256, 2], [8, 8])
     assert check_bindings("k", kernel, fits, [TENSOR, TENSOR], "") == []
@@ -202,48 +204,53 @@ def compiled(folder: Path, text: str, element_type: str, description: str = "") 
     [
         (
             "__global const float* x, __global INPUT0_TYPE* y", "int8", "",
-            "argument 0 of kernel 'Mine' is declared '__global const float* x', but bound to input 0 of "
+            "the code declares argument 0 of kernel 'Mine' as '__global const float* x', but the layer binds it "
+            "to input 0 of "
             "type tensor<1048576xi8>, whose type in C is char",
-            "Declare the argument as char* or INPUT0_TYPE*.",
+            "In the code, declare the argument as char* or INPUT0_TYPE*.",
         ),
         (
             "__global const float* x, float y", "float32", "",
-            "argument 1 of kernel 'Mine' is declared 'float y', but bound to output 0 of "
+            "the code declares argument 1 of kernel 'Mine' as 'float y', but the layer binds it to output 0 of "
             "type tensor<1048576xf32>, which needs a __global pointer without const",
-            "Change the declaration, ",
+            "Correct the declaration in the code, ",
         ),
         (
             "__global const float* x, const __global float* y", "float32", "",
-            "argument 1 of kernel 'Mine' is declared '__global const float* y', but bound to output 0 of "
+            "the code declares argument 1 of kernel 'Mine' as '__global const float* y', but the layer binds it "
+            "to output 0 of "
             "type tensor<1048576xf32>, which needs a __global pointer without const",
-            "Change the declaration, ",
+            "Correct the declaration in the code, ",
         ),
         (
             "__global float* x, __global float* y, __global const float* t", "float32",
             '"arguments": [{"input": 0}, {"output": 0}, {"internal": {"type": "float32", "size": "4"}}]',
-            "argument 2 of kernel 'Mine' is declared '__global const float* t', but bound to internal "
+            "the code declares argument 2 of kernel 'Mine' as '__global const float* t', but the layer binds it "
+            "to internal "
             "memory, which needs a __global pointer without const",
-            "Change the declaration, ",
+            "Correct the declaration in the code, ",
         ),
         (
             "__global float* x, __global float* y, float n", "float32",
             '"arguments": [{"input": 0}, {"output": 0}, {"scalar": {"type": "int32", "value": 7}}]',
-            "argument 2 of kernel 'Mine' is declared 'float n', but bound to a scalar of type int32, "
+            "the code declares argument 2 of kernel 'Mine' as 'float n', but the layer binds it to a scalar of "
+            "type int32, "
             "whose type in C is int",
-            "Declare the argument as int.",
+            "In the code, declare the argument as int.",
         ),
         (
             "__global float* x, __global float* y, __global float* t", "float32",
             '"arguments": [{"input": 0}, {"output": 0}, {"local": {"type": "float32", "size": "4"}}]',
-            "argument 2 of kernel 'Mine' is declared '__global float* t', but bound to local memory, "
+            "the code declares argument 2 of kernel 'Mine' as '__global float* t', but the layer binds it to "
+            "local memory, "
             "which needs a __local pointer",
-            "Change the declaration, ",
+            "Correct the declaration in the code, ",
         ),
         (
             "__global float* x, __global float* y", "float32",
             '"work_sizes": {"global": ["B"], "local": ["B"]}',
-            "local size [1048576] makes 1048576 work items in a group of kernel 'Mine', "
-            "but the device takes ",
+            "local size [1048576] of kernel 'Mine' makes work groups of 1048576 work items, "
+            "but the device supports ",
             "Choose a smaller",
         ),
     ],

@@ -207,10 +207,10 @@ def test_a_missing_entry_point_is_refused_with_the_kernels_there_are(
     with pytest.raises(LiteRtError) as error:
         compiled(tmp_path / "k.cl")
     assert error.value.status is Status.NOT_FOUND
-    assert error.value.what == "no kernel 'Mine' in the asset, which has kernel_a, kernel_b"
+    assert error.value.what == "the asset has no kernel 'Mine', only kernel_a, kernel_b"
     assert error.value.where == "k.cl, op 'Mine'" and "entry" in error.value.hint
     (tmp_path / "l.json").write_text('{"version": 1, "sources": ["k.cl"], "entry": "kernel_c"}')
-    with pytest.raises(LiteRtError, match=r"no kernel 'kernel_c' in the asset"):
+    with pytest.raises(LiteRtError, match=r"the asset has no kernel 'kernel_c'"):
         compiled(tmp_path / "l.json")
 
 
@@ -224,7 +224,10 @@ def test_a_wrong_argument_count_is_refused_with_both_counts(
     )
     with pytest.raises(LiteRtError) as error:
         compiled(tmp_path / "l.json")
-    assert error.value.what == "kernel 'kernel_a' has 2 arguments, but must have 1"
+    assert (
+        error.value.what
+        == "the code declares kernel 'kernel_a' with 2 arguments, but the layer binds 1 argument"
+    )
     assert error.value.where == "l.json, op 'Mine'"
 
 

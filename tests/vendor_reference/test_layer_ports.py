@@ -30,19 +30,21 @@ KERNEL = 'VPUIP.task = "OCL", VPUIP.kernel = {{title = "Half", arguments = [{}]}
     [
         (
             "IE.input_layouts = [affine_map<(n, h, w) -> (w, n, h)>]",
-            "input 0 has rank 4, but its layout is for rank 3 (function 'Half')",
+            "input 0 has rank 4, but the layout that the function requires is for rank 3 (function 'Half')",
         ),
         (
             "IE.output_layouts = [affine_map<(n) -> (n)>]",
-            "output 0 has rank 4, but its layout is for rank 1 (function 'Half')",
+            "output 0 has rank 4, but the layout that the function requires is for rank 1 (function 'Half')",
         ),
         (
             KERNEL.format("{input = 7 : i64}, {output = 0 : i64}"),
-            "argument 0 of the kernel is bound to input 7, but the only input has index 0 (function 'Half')",
+            "argument 0 of the kernel is bound to input 7, but in the layer, the only input has index 0 "
+            "(function 'Half')",
         ),
         (
             KERNEL.format("{input = 0 : i64}, {output = 1 : i64}"),
-            "argument 1 of the kernel is bound to output 1, but the only output has index 0 (function 'Half')",
+            "argument 1 of the kernel is bound to output 1, but in the layer, the only output has index 0 "
+            "(function 'Half')",
         ),
     ],
 )
@@ -61,5 +63,8 @@ def test_an_input_that_the_op_leaves_out_counts() -> None:
 
 
 def test_a_layer_that_is_compiled_ahead_is_checked_too() -> None:
-    with pytest.raises(LiteRtError, match="input 0 has rank 2, but its layout is for rank 3"):
+    with pytest.raises(
+        LiteRtError,
+        match="input 0 has rank 2, but the layout that the function requires",
+    ):
         transform_text(BINARY.encode(), "a.mlir", "adjust-layouts")

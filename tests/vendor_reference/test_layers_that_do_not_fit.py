@@ -58,7 +58,7 @@ CASES = {
         "argument 3 is bound to output 3, but the op has 1 output"),
     "no output": (
         '<Tensor arg-index="3" type="output" port-index="0"/>', "",
-        "output 0 of the op is not bound to an argument"),
+        "no argument of the kernel is bound to output 0 of the op"),
     "data of another name": (
         'name="weights"', 'name="biases"', "the layer refers to data 'biases'"),
     "a global size that divides by zero": (
@@ -77,7 +77,7 @@ CASES = {
     "a local size that does not divide": (
         'local="1,1', 'local="2,1', "global size [3, 2, 4] is not a multiple of local size [2, 1, 1]"),
     "sizes of an input that the op has not": (
-        "<WorkSizes", '<WorkSizes dim="input,5"', "input 5 does not exist: the 2 inputs have"),
+        "<WorkSizes", '<WorkSizes dim="input,5"', "refer to input 5, which does not exist: the 2 inputs have"),
     "internal memory of an input that the op has not": (
         'size="16"', 'size="INPUT7_DIMS[0]"', "uses input 7 of the op, but the 2 inputs have the indices 0 and 1"),
     "internal memory below zero": (

@@ -212,15 +212,18 @@ CALL = "func.call @{}(%0) : (tensor<4xf32>) -> tensor<4xf32>"
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (CALL.format("f"), "'f' is called, but is not the function of a layer"),
+        (CALL.format("f"), "the IR text calls function 'f', which is not the function of a layer"),
         (
             "shape.shape_of %0 : tensor<4xf32> -> !shape.shape",
-            "shape.shape_of cannot be lowered to IERT",
+            "the pass lower-ie-to-iert does not support op shape.shape_of",
         ),
-        ("IE.Copy(%u) : tensor<?xf32> -> tensor<?xf32>", "only at run time: tensor<?xf32>"),
-        (CALL.format("g"), "function 'g' is called, but has no VPUIP.kernel"),
+        (
+            "IE.Copy(%u) : tensor<?xf32> -> tensor<?xf32>",
+            "type tensor<?xf32>, but this kernel needs fixed shapes",
+        ),
+        (CALL.format("g"), "calls function 'g', but the function has no attribute VPUIP.kernel"),
         (CALL.format("h"), "the global size is [0], so that no work item"),
-        (CALL.format("t"), "VPUIP.task of function 't' is \"GPU\""),
+        (CALL.format("t"), "attribute VPUIP.task of function 't' is \"GPU\", but must be one of"),
     ],
 )
 def test_what_cannot_be_lowered_is_refused(text: str, says: str) -> None:

@@ -147,11 +147,11 @@ BAD = {
     ),
     "a memref on IE": (
         "%m = memref.alloc() : memref<2xf32>\n%1 = IE.Layer1(%m) : memref<2xf32> -> tensor<2xf32>",
-        "input 0 is of type memref<2xf32>, expected a tensor",
+        "input 0 has type memref<2xf32>, but must be a tensor",
     ),
     "a layout that is no permutation": (
         "%1 = IE.Reorder(%0) : tensor<2x3xf32> -> tensor<2x3xf32, affine_map<(a, b) -> (a, a)>>",
-        "not a permutation of its dimensions",
+        "does not contain each of its dimensions once",
     ),
     "a layout of another rank": (
         "%1 = IE.Reorder(%0) : tensor<2x3xf32> -> tensor<2x3xf32, affine_map<(a) -> (a)>>",
@@ -176,27 +176,27 @@ BAD = {
     "no outputs": ("IE.Layer1(%0) : tensor<2x3xf32> -> ", "the layer has no outputs"),
     "a constant of unknown shape": (
         "%1 = IE.Constant tensor<?xf32> = dense_resource<w>",
-        "the shape of a constant cannot be unknown",
+        "each of its dimensions needs a fixed size",
     ),
     "requirements for fewer inputs": (
         "%1 = IE.CustomBinaryLayer VPUIP.OCL from %0 (%0 : tensor<2x3xf32>) -> tensor<2xf32> "
         "{input_layouts = []}",
-        "input_layouts is [], expected an array of 1",
+        "input_layouts is [], but must be an array with 1 element",
     ),
     "a layout that is a number": (
         "%1 = IE.CustomBinaryLayer VPUIP.OCL from %0 (%0 : tensor<2x3xf32>) -> tensor<2xf32> "
         "{output_layouts = [7]}",
-        "output_layouts[0] is 7 : i64, expected a layout",
+        "output_layouts[0] is 7 : i64, but must be a layout",
     ),
     "a memory space that is none": (
         "%1 = IE.CustomBinaryLayer VPUIP.OCL from %0 (%0 : tensor<2x3xf32>) -> tensor<2xf32> "
         "{memory_spaces = [@CMX, @L2]}",
-        "memory_spaces[1] is @L2, expected one of @DDR, @CMX",
+        "memory_spaces[1] is @L2, but must be one of @DDR, @CMX",
     ),
     "a precision that is a number": (
         "%1 = IE.CustomBinaryLayer VPUIP.OCL from %0 (%0 : tensor<2x3xf32>) -> tensor<2xf32> "
         "{input_precisions = [16]}",
-        "input_precisions[0] is 16 : i64, expected a type of elements",
+        "input_precisions[0] is 16 : i64, but must be a type of elements",
     ),
     "fewer than no shaves": (
         "%1 = IE.CustomBinaryLayer VPUIP.OCL from %0 (%0 : tensor<2x3xf32>) -> tensor<2xf32> "
@@ -206,24 +206,24 @@ BAD = {
     "a shape for an input that is not there": (
         "%s = shape.shape_of %0 : tensor<2x3xf32> -> !shape.shape\n"
         "%1 = IE.Layer1(%0)[%s] {dynamic_inputs = [1]} : tensor<2x3xf32>, !shape.shape -> tensor<2xf32>",
-        "dynamic_inputs is [1 : i64], expected 1 different numbers below 1",
+        "dynamic_inputs is [1 : i64], but must have a different number from 0 to 0 for each of 1 shape",
     ),
     "more shapes than inputs": (
         "%s = shape.shape_of %0 : tensor<2x3xf32> -> !shape.shape\n"
         "%1 = IE.Layer1(%0)[%s, %s] : tensor<2x3xf32>, !shape.shape, !shape.shape -> tensor<2xf32>",
-        "dynamic_inputs is [0, 1], expected 2 different numbers below 1",
+        "dynamic_inputs is [0, 1], but must have a different number from 0 to 0 for each of 2 shapes",
     ),
     "a buffer in another space than its type says": (
         "%1 = VPUIP.DeclareBuffer @DDR[0] : memref<4xf32, @CMX>",
         "the buffer is declared in @DDR, but has type memref<4xf32, @CMX>",
     ),
     "a buffer in no space": ("%1 = VPUIP.DeclareBuffer @L2[0] : memref<4xf32>", "no memory space @L2"),
-    "a buffer before the arena": ("%1 = VPUIP.DeclareBuffer @DDR[-64] : memref<4xf32>", "offset -64"),
+    "a buffer before the arena": ("%1 = VPUIP.DeclareBuffer @DDR[-64] : memref<4xf32>", "the offset is -64"),
     "a memref in no space": ("%1 = VPUIP.DeclareBuffer @DDR[0] : memref<4xf32, @L2>", "memory space @L2"),
     "four work sizes": (
         "%1 = VPUIP.DeclareBuffer @DDR[0] : memref<4xf32>\n"
         "VPUIP.OCL @K (%1) -> (%1) {global_size = array<i64: 1, 2, 3, 4>}",
-        "expected 1 to 3 numbers of 0 or more",
+        "must have 1 to 3 numbers of at least 0",
     ),
     "a local size for one of two": (
         "%1 = VPUIP.DeclareBuffer @DDR[0] : memref<4xf32>\n"
@@ -233,11 +233,11 @@ BAD = {
     "no shaves": (
         "%1 = VPUIP.DeclareBuffer @DDR[0] : memref<4xf32>\n"
         "VPUIP.OCL @K (%1) -> (%1) {num_shaves = 0}",
-        "num_shaves is 0 : i64, expected a number of 1 or more",
+        "num_shaves is 0 : i64, but must be a number of at least 1",
     ),
     "a tensor on IERT": (
         "%1 = memref.alloc() : memref<2x3xf32>\nIERT.Layer1(%0, %1)",
-        "input 0 is of type tensor<2x3xf32>, expected a memref",
+        "input 0 has type tensor<2x3xf32>, but must be a memref",
     ),
 }  # fmt: skip
 
@@ -255,8 +255,8 @@ def test_a_verifier_says_what_is_wrong(text: str, says: str) -> None:
     ("text", "says"),
     [
         ("IERT.Layer1(%0, %nowhere)", "%nowhere is not defined before its use"),
-        ("IERT.Layer1(%0) {num_outputs = 2}", "num_outputs is 2 : i64, expected a number from 0 to 1"),
-        ("%1 = IE.CustomBinaryLayer VPUIP.GPU from %0 () -> tensor<2xf32>", "expected VPUIP.OCL or VPUIP.CPP"),
+        ("IERT.Layer1(%0) {num_outputs = 2}", "num_outputs is 2 : i64, but must be a number from 0 to 1"),
+        ("%1 = IE.CustomBinaryLayer VPUIP.GPU from %0 () -> tensor<2xf32>", "must have type VPUIP.OCL or VPUIP."),
         ("%1 = IE.Constant i32 = dense<1>", "a constant cannot have type i32"),
         ("%1 = IE.Constant tensor<2xf32> = dense<[1.0]>", "Shape mismatch"),
         ("%1 = IE.Layer1(%0, %0, %0) : tensor<2xi8>, tensor<2xi8> -> tensor<2xi8>", "2 operand types but had 3"),
@@ -384,7 +384,7 @@ def test_a_kernel_survives_as_attributes_and_as_text(spec: KernelSpec) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('"a"', "VPUIP.kernel is \"a\", expected a dictionary"),
+        ('"a"', "VPUIP.kernel is \"a\", but must be a dictionary"),
         ("{}", "VPUIP.kernel: field 'title' is missing"),
         ("{title = 1, arguments = []}", "VPUIP.kernel.title: 1 is not a string"),
         ('{title = "k", arguments = [], entri = "k"}', "VPUIP.kernel: unknown field 'entri'"),

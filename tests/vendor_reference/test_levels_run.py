@@ -102,7 +102,7 @@ def test_one_pass_is_dumped_alone(model: Path) -> None:
 
 
 def test_a_pass_that_there_is_not_is_refused_and_nothing_is_written(model: Path) -> None:
-    with pytest.raises(LiteRtError, match="no pass 'lower'") as error:
+    with pytest.raises(LiteRtError, match="there is no compiler pass 'lower'") as error:
         compile_it(model, "lower")
     assert error.value.status is Status.NOT_FOUND and "lower-ie-to-iert" in error.value.hint
     assert not (model.parent / "out.tflite").exists() and not (model.parent / "dump").exists()

@@ -87,7 +87,7 @@ def print_attributes_of(made: Attributes) -> dict[str, Attribute]:
         (
             "IE.Negative(%a, %b)",
             "tensor<2x3xf32>",
-            "the op has 2 inputs and 1 output, expected 1 input and 1 output",
+            "the op has 2 inputs and 1 output, but must have 1 input and 1 output",
         ),
     ],
 )
@@ -117,7 +117,7 @@ def test_layers_that_no_kernel_does_are_no_valid_text(op: str, result: str, says
         (
             "IE.Pad(%a) {before = array<i64: 1>, after = array<i64: 1>}",
             "3 -> 5",
-            "the padding value is missing",
+            "it must be a number, which is the padding value",
         ),
         (
             "IE.Pad(%a) {before = array<i64: 1>, after = array<i64: 1>, value = 1.0e+300 : f64}",

@@ -125,7 +125,11 @@ def test_a_new_op_has_several_results(
 
 @pytest.mark.parametrize(
     ("num_outputs", "says"),
-    [(1, "the op has 1 input and 1 output, expected 1 input and 2 to 3 outputs"), (2, ""), (3, "")],
+    [
+        (1, "the op has 1 input and 1 output, but must have 1 input and 2 to 3 outputs"),
+        (2, ""),
+        (3, ""),
+    ],
 )
 def test_an_op_says_how_many_results_it_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_outputs: int, says: str
@@ -143,11 +147,11 @@ def test_an_op_says_how_many_results_it_has(
 @pytest.mark.parametrize(
     ("wanted", "says"),
     [
-        ("ADD,RELU7", "the library has no op 'RELU7'"),
+        ("ADD,RELU7", "the vendor's library has no builtin op 'RELU7'"),
         ("al", "Did you mean 'all'?"),
         ("atuo", "Did you mean 'auto'?"),
         ("non", "Did you mean 'none'?"),
-        ("ADD,auto", "'auto' cannot be combined with other names"),
+        ("ADD,auto", "'auto' must be the only value"),
         ("RELU_6", "Did you mean 'RELU6'?"),
         (" , ", "has no op names"),
         ("", "has no op names"),

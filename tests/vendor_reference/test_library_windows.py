@@ -42,7 +42,7 @@ def refusal(
         ([(1, 5, 5, 4), (3, 3, 4), (4,)], (1, 3, 3, 4), {}, "an operand or the result is not a tensor of rank 4"),
         ([(1, 5, 5, 4), (1, 3, 3, 4)], (1, 3, 3, 4), {"stride_h": 0}, "windows of size"),
         ([(1, 5, 5, 4), (1, 3, 3, 4)], (1, 3, 3, 4), {"dilation_w_factor": -1}, "windows of size"),
-        ([(1, 5, 5, 4)], (1, 3, 3, 4), {}, "the op has 1 input and 1 output, expected 2 to 3 inputs"),
+        ([(1, 5, 5, 4)], (1, 3, 3, 4), {}, "the op has 1 input and 1 output, but must have 2 to 3 inputs"),
     ],
     ids=[
         "right", "channels", "two filters", "bias", "result", "window larger than input", "rank", "stride 0",

@@ -225,22 +225,22 @@ def test_scalars_are_passed_by_value(
 @pytest.mark.parametrize(
     ("binding", "options", "says"),
     [
-        (ScalarArgument(I32, Literal(0.5)), None, "the value is 0.5, but must be of type int32"),
-        (ScalarArgument(I32, Literal(2**31)), None, "the value is 2147483648, but must be of type int32"),
-        (ScalarArgument(I32, Literal("x")), None, "the value is the text 'x', but must be of type int32"),
-        (ScalarArgument(I32, Literal((1, 2))), None, "a scalar argument cannot have several values"),
-        (ScalarArgument(I32, FlexOption("m")), {"n": 1, "mm": 2}, "but the op has only 'mm', 'n'. Did you mean"),
-        (ScalarArgument(I32, FlexOption("n")), {"n": {"a": 1}}, "is not a text, a number or a list of them"),
-        (ScalarArgument(I32, FlexOption("n")), b"\1\0\0\0\2\0\0\0", "so they have no names. If"),
+        (ScalarArgument(I32, Literal(0.5)), None, "the value is 0.5, which type int32 cannot hold"),
+        (ScalarArgument(I32, Literal(2**31)), None, "the value is 2147483648, which type int32 cannot hold"),
+        (ScalarArgument(I32, Literal("x")), None, "the value is the text 'x', which type int32 cannot hold"),
+        (ScalarArgument(I32, Literal((1, 2))), None, "the argument is a scalar, but has 2 values"),
+        (ScalarArgument(I32, FlexOption("m")), {"n": 1, "mm": 2}, "only 'mm', 'n'. Did you mean"),
+        (ScalarArgument(I32, FlexOption("n")), {"n": {"a": 1}}, "is not a text, a number or a list of numbers"),
+        (ScalarArgument(I32, FlexOption("n")), b"\1\0\0\0\2\0\0\0", "not a FlexBuffer map. For options in"),
         (
             ScalarArgument(I32, StructField(I32, 6)), b"\0" * 8,
             "begins at byte 6 and has 4 bytes, but the options have only 8 bytes",
         ),
-        (ScalarArgument(F32, QuantizationOf("scale", False, 0)), None, "of input 0, which is not quantized"),
-        (ScalarArgument(F32, QuantizationOf("scale", False, 3)), None, "input 3, which the op does not have"),
+        (ScalarArgument(F32, QuantizationOf("scale", False, 0)), None, "input 0 is not quantized"),
+        (ScalarArgument(F32, QuantizationOf("scale", False, 3)), None, "the op has no input 3"),
         (TensorArgument(False, 1), None, " is bound to input 1, but the op has 1 input."),
         (TensorArgument(True, 1), None, " is bound to output 1, but the op has 1 output."),
-        (InternalArgument(F32, "X-2"), None, "formula 'X-2' has the value -1 for B=4, F=1, Y=1, X=1"),
+        (InternalArgument(F32, "X-2"), None, "formula 'X-2' is -1 where B=4, F=1, Y=1, X=1"),
     ],
 )  # fmt: skip
 def test_an_asset_that_does_not_fit_its_op_is_refused(
@@ -288,7 +288,7 @@ def test_more_local_memory_than_cmx_is_refused() -> None:
         bound(LocalArgument(F32, "400000"), LocalArgument(F32, "400000"))
     assert error.value.status is Status.UNSUPPORTED
     assert (
-        "the kernel needs 3200000 bytes of local memory, but EMU8 has 2097152 bytes of CMX"
+        "the kernel needs 3200000 bytes of __local memory, but EMU8 has only 2097152 bytes for it (CMX)"
         in error.value.what
     )
 
@@ -301,8 +301,8 @@ def test_more_between_tasks_than_ddr_is_refused() -> None:
         lower(b.build().subgraphs, layer(), soc=EMU4)
     assert error.value.status is Status.UNSUPPORTED
     assert error.value.what == (
-        "the tensors between the tasks of function 'Partition_0' need 2147483648 bytes, "
-        "but EMU4 has 1073741824 bytes of DDR"
+        "the tensors between the tasks of function 'Partition_0' need 2147483648 bytes of DDR memory, "
+        "but EMU4 has only 1073741824 bytes"
     )
 
 
@@ -326,11 +326,16 @@ def test_work_sizes_that_leave_the_output_unwritten_are_refused() -> None:
     with pytest.raises(LiteRtError) as error:
         lower([one_op((4, 2))], layer(global_size=("F", "X-1")))
     assert "the global size is [2, 0], so that no work item" in error.value.what
-    assert error.value.hint == "B, F, Y, X of output 0 are 4, 2, 1, 1."
+    assert error.value.hint == (
+        "Correct the formulas of the work sizes in the layer's description. In them, B, F, Y, X of output 0 "
+        "are 4, 2, 1, 1."
+    )
 
 
 def test_an_output_that_no_argument_writes_is_refused() -> None:
-    with pytest.raises(LiteRtError, match="output 0 of the op is not bound to an argument"):
+    with pytest.raises(
+        LiteRtError, match="no argument of the kernel is bound to output 0 of the op"
+    ):
         lower([one_op()], layer(arguments=[X]))
 
 
@@ -346,8 +351,7 @@ def test_a_field_past_the_options_is_named_by_type_and_place() -> None:
 
 def test_a_define_without_a_value_is_refused_by_name() -> None:
     with pytest.raises(
-        LiteRtError,
-        match="cannot set define 'N': the layer uses option 'n', but the op has no options",
+        LiteRtError, match="cannot set define 'N': option 'n' is needed, but the op has no options"
     ):
         lower([one_op(options={})], layer(defines=[Define("N", FlexOption("n"))]))
 

@@ -72,7 +72,7 @@ def test_the_verifier_sees_each_overlap_that_is_put_in(
     offsets = [64 * data.draw(st.integers(0, 90)) for _ in buffers]
     size = max((o + b.size_bytes for o, b in zip(offsets, buffers, strict=True)), default=0)
     if _overlap(buffers, offsets):
-        with pytest.raises(LiteRtError, match="overlap at step"):
+        with pytest.raises(LiteRtError, match="overlap in memory, although task"):
             verify_plan(buffers, offsets, size)
     else:
         verify_plan(buffers, offsets, size)
@@ -82,8 +82,8 @@ def test_a_place_that_is_not_aligned_or_outside_is_refused() -> None:
     buffers = [LiveRange(100, 0, 1)]
     for offset, fault in (
         (-64, "the negative offset -64"),
-        (32, "offset 32, but offsets must be multiples of 64"),
-        (64, "100 bytes at offset 64, but the memory has only 128 bytes"),
+        (32, "offset 32, but the offset must be a multiple of 64"),
+        (64, "100 bytes at offset 64, but the memory ends at offset 128"),
     ):
         with pytest.raises(LiteRtError, match=f"buffer 0 has {fault}"):
             verify_plan(buffers, [offset], 128)

@@ -166,7 +166,7 @@ WRONG: dict[str, tuple[dict[str, FlexValue], str]] = {
     ),
     "a text": (
         {"biases": ["a", "b"]},
-        "cannot set argument 6 of the kernel: the value is the text 'b', but must be of type float32",
+        "cannot set argument 6 of the kernel: the value is the text 'b', which type float32 cannot hold",
     ),
 }
 

@@ -88,7 +88,7 @@ def test_a_new_pass_is_one_new_file(new_pass: Path) -> None:
 def test_a_pass_stands_behind_one_that_a_compilation_runs(new_pass: Path, after: str) -> None:
     new_pass.write_text(NEW_PASS.format(after=after))
     with pytest.raises(
-        LiteRtError, match=f"pass 'rest' must run after '{after}', but no earlier pass"
+        LiteRtError, match=f"AFTER of pass 'rest' is '{after}', which is not the name of an earlier"
     ) as error:
         find_passes()
     assert "plan-memory" in error.value.hint
@@ -123,14 +123,14 @@ class Fails(ModulePass):
     name = "fails"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        raise PassFailedException("no way")
+        raise PassFailedException("the op has no layout")
 
 
 def test_a_pass_that_fails_is_named_with_those_before_it() -> None:
     passes = [*parse_passes("convert-precisions,adjust-layouts"), Fails()]
-    with pytest.raises(LiteRtError, match="no way") as error:
+    with pytest.raises(LiteRtError, match="the op has no layout") as error:
         run_passes(make_context(), read(TEXT).module, passes)
-    assert error.value.where == "pass 'fails', after convert-precisions, adjust-layouts"
+    assert error.value.where == "pass 'fails', which ran after convert-precisions, adjust-layouts"
 
 
 def test_the_ir_after_each_pass_is_written(tmp_path: Path) -> None:

@@ -155,7 +155,8 @@ def test_a_constant_of_the_wrong_size_stays() -> None:
     w.shape = (4,)
     b.output(custom(b, "Mine", [w]))
     assert (
-        "input 0 is a constant of 12 bytes, but tensor<4xf32> takes 16" in answers(b, "Mine")["y"]
+        "input 0 is a constant of 12 bytes, but its type tensor<4xf32> needs 16 bytes"
+        in answers(b, "Mine")["y"]
     )
 
 

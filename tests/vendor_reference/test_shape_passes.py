@@ -42,10 +42,14 @@ def test_formulas_of_a_layer_become_a_function_of_shapes() -> None:
 @pytest.mark.parametrize(
     ("attributes", "bounds", "what"),
     [
-        ("", "[array<i64: 10, 3>]", "function 'Up', output 0, has no rule for the shape"),
-        ("IE.output_shapes = [0 : i64],", "[unit]", "the largest size of argument 0 is unknown"),
-        ("IE.output_shapes = [0 : i64],", "[array<i64: 10>]", "the bound 10 of argument 0"),
-        ('IE.output_shapes = ["B"],', "[array<i64: 10, 3>]", "IE.output_shapes is"),
+        ("", "[array<i64: 10, 3>]", "output 0 of function 'Up' has no rule to compute this shape"),
+        ("IE.output_shapes = [0 : i64],", "[unit]", "the largest shape of argument 0 is unknown"),
+        (
+            "IE.output_shapes = [0 : i64],",
+            "[array<i64: 10>]",
+            "argument 0 is 10, which has another rank",
+        ),
+        ('IE.output_shapes = ["B"],', "[array<i64: 10, 3>]", "IE.output_shapes has the entry"),
         ('IE.output_shapes = [["B/0", "3"]],', "[array<i64: 10, 3>]", "divides by zero"),
     ],
 )

@@ -84,10 +84,10 @@ def _add(
     if any(isinstance(operand.type, ShapeType) for operand in op.operands):
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"a layer requires the strides {list(strides)} for a tensor whose shape is known only at "
-            "run time",
+            f"a layer requires the strides {list(strides)} for a tensor, but the tensor's shape is known only "
+            "at run time",
             where,
-            "Strides need a fixed shape: convert the model with fixed shapes.",
+            "Convert the model with fixed shapes, or do not require strides for this tensor.",
         )
     found.ports.setdefault(op, []).append(StridedPort(port.is_output, port.index, strides))
     if others and all(isinstance(other, TransferOp) for other in others):

@@ -240,9 +240,12 @@ def _write_sources(edited: EditedIr, folder: str) -> list[CustomOpInfo]:
             continue
         text, op_name = text_of(function.attributes[SOURCE]), _op_name(edited, function)
         if not text:
-            raise edited.error(function, f"{SOURCE} is not a text")
+            raise edited.error(
+                function, f"attribute {SOURCE} must be a string with the kernel's source code"
+            )
         if texts.setdefault(op_name, text) != text:
-            raise edited.error(function, f"another {SOURCE} for '{op_name}' than before")
+            what = f"two functions for op '{op_name}' have different values of attribute {SOURCE}"
+            raise edited.error(function, what, "Give both functions the same source code.")
     for number, (op_name, text) in enumerate(texts.items()):
         plain = re.sub(r"\W", "_", op_name, flags=re.ASCII)
         path = os.path.join(folder, f"{number or ''}{plain}.cl")
@@ -273,7 +276,7 @@ def _describe_layer(edited: EditedIr, function: FuncOp, job: Job, notes: list[st
     if asset is None:
         raise edited.error(
             function,
-            f"function '{name}' is called, but has no kernel",
+            f"the IR text calls function '{name}', but the function has no kernel",
             f"Add the attribute {KERNEL} or {SOURCE} to the function, or give an asset: "
             f"--npu_custom_op_info={name},FILE.",
         )
@@ -328,7 +331,7 @@ def _make_model(function: FuncOp, made: Function) -> Model:
     read = {s.index: s.pattern for s in made.shapes if s.kind is ShapeKind.INPUT}
     num_outputs = len(made.outputs) - len(made.dynamic_outputs)
     if not num_outputs:
-        what = "the function has no result"
+        what = "the function needs at least one result"
         raise LiteRtError(Status.UNSUPPORTED, what, f"function '{made.name}'")
     b, taken = ModelBuilder("compiled from IR text"), SymbolNames()
 

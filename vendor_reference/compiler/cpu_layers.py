@@ -123,6 +123,7 @@ def _asked_shapes(op: Op, layer: CustomLayer, says_shapes: bool) -> tuple[tuple[
                 f"output {index} is {tensor.type}, but the library has no get_output_shapes to "
                 "find its shape",
                 f"{layer.file_name}, op '{op.name}'",
+                "Add get_output_shapes to the library, or convert the model with fixed shapes.",
             )
     return ()
 

@@ -138,13 +138,15 @@ def foreign_text(name: str) -> Iterator[None]:
         yield
     except RecursionError as error:
         raise LiteRtError(
-            Status.UNSUPPORTED, ("the IR text is nested too deeply for a pass"), name
+            Status.UNSUPPORTED,
+            "the IR text is nested too deeply: a pass reaches Python's recursion limit",
+            name,
         ) from error
     except (LiteRtError, MemoryError):
         raise
     except Exception as error:
-        what = f"a pass fails on this edited IR text: {describe(error)}"
-        hint = "Check the lines that you edited."
+        what = f"a compiler pass fails on this IR text with the Python error {describe(error)}"
+        hint = "Check the lines that you edited. If you edited none, report this bug to the vendor."
         raise LiteRtError(Status.INVALID_IR_TYPE, what, name, hint) from error
 
 
@@ -158,11 +160,11 @@ def check_constants(edited: EditedIr, constants: Mapping[str, Constant], hint: s
             continue
         constant = constants.get(key)
         if constant is None:
-            raise edited.error(op, f"no data for the constant '{key}'", hint)
+            raise edited.error(op, f"the data of constant '{key}' is missing", hint)
         found, wanted = _type_read(constant), ranked_type(op.output.type)
         if (found.element_type, found.shape) != (wanted.element_type, wanted.shape):
             raise edited.error(
-                op, f"the constant '{key}' is {found}, but the IR reads it as {wanted}"
+                op, f"constant '{key}' has type {found}, but the IR text declares type {wanted}"
             )
 
 
@@ -232,9 +234,9 @@ def _find_entry(module: ModuleOp, wanted: str, name: str, or_only: bool) -> Func
     if len(found) == 1 and (or_only or not wanted):
         return next(iter(found.values()))
     what = (
-        f"the IR has no function '{wanted}' with a body"
+        f"the IR text has no function '{wanted}' with a body"
         if wanted
-        else f"the IR has {len(found)} functions with bodies"
+        else f"the IR text has {len(found)} functions with bodies, but only one can be compiled"
     )
     names = ", ".join(found)
     hint = (
@@ -250,7 +252,11 @@ def _check_called(edited: EditedIr, function: FuncOp) -> None:
     for op in function.walk():
         callee = op.properties.get("callee")
         if isinstance(callee, SymbolRefAttr) and callee.root_reference.data not in functions:
-            raise edited.error(op, f"there is no function '{callee.root_reference.data}'")
+            name = callee.root_reference.data
+            hint = "Correct the name, or add the function to the IR text."
+            raise edited.error(
+                op, f"the IR text has no function '{name}', which this op calls", hint
+            )
 
 
 def _check_tasks(edited: EditedIr, function: FuncOp) -> None:
@@ -263,8 +269,8 @@ def _check_tasks(edited: EditedIr, function: FuncOp) -> None:
         if not isinstance(op, TaskOp):
             continue
         if isinstance(op, OclOp) and op.callee is not None and not op.numbers(GLOBAL_SIZE):
-            hint = f"Give the task its number of work items: {GLOBAL_SIZE} = array<i64: 96>."
-            raise edited.error(op, f"{op.name} without {GLOBAL_SIZE}", hint)
+            hint = f"Give the task its number of work items, for example: {GLOBAL_SIZE} = array<i64: 96>."
+            raise edited.error(op, f"task {op.name} needs the attribute {GLOBAL_SIZE}", hint)
         for value in (roots.get(v, v) for v in op.inputs):
             is_buffer = isinstance(value.owner, (AllocOp, DeclareBufferOp))
             if is_buffer and value not in written:
@@ -291,8 +297,8 @@ def _no_asset(
     edited: EditedIr, op: Operation, op_name: str, sources: Sequence[Source]
 ) -> LiteRtError:
     names = [f"'{source.file_name}' of asset '{source.asset}'" for source in sources[:1]]
-    where = names[0] if names else f"an asset for '{op_name}'"
-    what = f"{where} contains the kernel, but was not given"
+    where = names[0] if names else f"the asset for op '{op_name}'"
+    what = f"the IR text needs the kernel in {where}, but no flag gives this asset"
     return edited.error(op, what, f"Give the asset with --npu_custom_op_info={op_name},FILE.")
 
 

@@ -37,13 +37,16 @@ def check_edited_plan(module: ModuleOp, places: Mapping[Operation, str]) -> None
         _check_places(module, function, soc, places)
         for step, op in enumerate(op for op in block.ops if isinstance(op, TaskOp)):
             if op.callee is not None and op.callee.root_reference.data not in functions:
-                what = f"the function '{op.callee.root_reference.data}' of the task does not exist"
-                raise _error(what, f"task {step}", function, places.get(op, ""))
+                what = f"task {step} calls function '{op.callee.root_reference.data}', which does not exist"
+                hint = "Correct the name, or add the function to the IR text."
+                raise _error(what, "", function, places.get(op, ""), hint)
             if op.num_shaves() > soc.shaves:
                 what = (
-                    f"num_shaves is {op.num_shaves()}, but {soc.name} has only {soc.shaves} shaves"
+                    f"task {step} uses {op.num_shaves()} vector processors (shaves), but {soc.name} has only "
+                    f"{soc.shaves}"
                 )
-                raise _error(what, f"task {step}", function, places.get(op, ""))
+                hint = f"Set num_shaves of the task to at most {soc.shaves}."
+                raise _error(what, "", function, places.get(op, ""), hint)
 
 
 def _check_places(
@@ -59,15 +62,16 @@ def _check_places(
         members, ranges = ranges_in(alive, spaces, space)
         offsets = [declared[i].offset.value.data for i in members]
         hints = [(i, declared[i].buffer.name_hint) for i in members]
-        names = [f"%{hint}" if hint else f"declared buffer {i}" for i, hint in hints]
+        names = [f"buffer %{hint}" if hint else f"declared buffer {i}" for i, hint in hints]
         lines = [places.get(declared[i], "") for i in members]
         try:
             verify_plan(ranges, offsets, size, names, lines)
         except LiteRtError as error:
             where = f"{space.value} of {soc.name}"
-            raise _error(error.what, where, function, error.where) from error
+            hint = "Correct the offset of the buffer in the IR text."
+            raise _error(error.what, where, function, error.where, hint) from error
 
 
-def _error(what: str, where: str, function: FuncOp, place: str) -> LiteRtError:
+def _error(what: str, where: str, function: FuncOp, place: str, hint: str) -> LiteRtError:
     wheres = filter(None, (place, where, at_function(function)))
-    return LiteRtError(Status.INVALID_IR_TYPE, what, ", ".join(wheres))
+    return LiteRtError(Status.INVALID_IR_TYPE, what, ", ".join(wheres), hint)

@@ -70,7 +70,7 @@ def entries_by_build(
             has = ", ".join(sorted(kernels))
             raise LiteRtError(
                 Status.NOT_FOUND,
-                f"no kernel '{wanted}' in the asset, which has {has}"
+                f"the asset has no kernel '{wanted}', only {has}"
                 if has
                 else f"the asset has no kernel, but must have kernel '{wanted}'",
                 _where(layer),
@@ -85,10 +85,11 @@ def entries_by_build(
         if len(kernel.arguments) != len(task.arguments):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"kernel '{entry}' has {count_text(len(kernel.arguments), 'argument')}, but must have "
-                f"{len(task.arguments)}",
+                f"the code declares kernel '{entry}' with {count_text(len(kernel.arguments), 'argument')}, but "
+                "the layer "
+                f"binds {count_text(len(task.arguments), 'argument')}",
                 _where(layer),
-                "Describe each kernel argument in the layer's description."
+                "The layer's description must have one entry for each argument of the kernel."
                 if layer.kernel.arguments
                 else (
                     "The arguments are the op's inputs, then the op's outputs; a description (.json) can "
@@ -126,9 +127,9 @@ def _check_entry(
         has = ", ".join(sorted(kernels)) or "none"
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"no kernel '{task.entry}' to compute shapes; the sources have {has}",
+            f"the source code has no kernel '{task.entry}', which must compute shapes; its kernels are {has}",
             _where(layer),
-            "Set shape_kernel to the kernel's name in the source.",
+            "Set shape_kernel in the description to the name of one of these kernels.",
         )
 
 

@@ -66,8 +66,8 @@ def find_half_ops_in_text(lowered: Lowered, layers: Mapping[str, CustomLayer]) -
         if "" in by_device:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                "the kernel was not built, because its source code does not show whether the kernel "
-                "declares half*",
+                "the source code does not show whether the kernel declares half* arguments, so the kernel was "
+                "not built",
                 f"{layer.file_name}, op '{layer.op_name}'",
                 "Pass --reference_fp16=half or --reference_fp16=float to set the type of half tensors in kernels.",
             )

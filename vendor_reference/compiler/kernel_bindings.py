@@ -123,7 +123,7 @@ def check_bindings(
         if not argument.space:
             continue  # the driver does not report the declaration
         declared = (
-            f"argument {index} of kernel '{entry}' is declared '{argument}', but bound to "
+            f"the code declares argument {index} of kernel '{entry}' as '{argument}', but the layer binds it to "
             f"{binding.what}"
         )
         if not _is_reached(argument, binding.access):
@@ -131,8 +131,9 @@ def check_bindings(
                 Status.INVALID_ARGUMENT,
                 f"{declared}, which needs {binding.access.value}",
                 where,
-                "Change the declaration, or the order in which the arguments are bound. If the layer has "
-                "no description (.json), the op's inputs are bound first, then its outputs.",
+                "Correct the declaration in the code, or the order of the arguments in the layer's description "
+                "(.json). "
+                "Without a description, the arguments are the op's inputs, then its outputs.",
             )
         mismatch = _find_mismatch(argument, binding)
         if mismatch is not _Mismatch.NONE:
@@ -142,7 +143,7 @@ def check_bindings(
             if mismatch is _Mismatch.ERROR:
                 star = "" if binding.access is Access.VALUE else "*"
                 names = [f"{name}{star}" for name in (c_type, binding.define) if name]
-                hint = f"Declare the argument as {' or '.join(names)}."
+                hint = f"In the code, declare the argument as {' or '.join(names)}."
                 if _is_half_as_float(argument, binding):
                     what = f"{declared}, which the kernel gets as {c_type}"
                     hint += _HALF_HINT
@@ -157,8 +158,9 @@ def _check_group(entry: str, kernel: KernelSignature, task: KernelTask, where: s
     if items > kernel.max_group_size:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"local size {list(task.local_size or ())} makes {items} work items in a group of "
-            f"kernel '{entry}', but the device takes at most {kernel.max_group_size}",
+            f"local size {list(task.local_size or ())} of kernel '{entry}' makes work groups of {items} work "
+            "items, "
+            f"but the device supports at most {kernel.max_group_size}",
             where,
             "Choose a smaller local size, or omit the local size.",
         )

@@ -59,8 +59,8 @@ def function_spec(function: FuncOp) -> KernelSpec:
     if KERNEL not in function.attributes:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"function '{function.sym_name.data}' is called, but has no {KERNEL}",
-            hint="The function of a layer needs its kernel as an attribute.",
+            f"the IR text calls function '{function.sym_name.data}', but the function has no attribute {KERNEL}",
+            hint="Describe the layer's kernel in this attribute.",
         )
     return read_kernel(function.attributes)
 
@@ -143,7 +143,8 @@ def check_static(types: Sequence[Attribute], where: str) -> None:
         if any(dim < 0 for dim in shape_of(ir_type)):
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"the shape of a tensor is known only at run time: {ir_type}",
+                f"a tensor has type {ir_type}, but this kernel needs fixed shapes",
                 where,
-                "Give the tensor a bound (--shape_bounds=NAME:SIZES), or convert the model with fixed shapes.",
+                "Give the tensor a largest shape (--shape_bounds=NAME:SIZES), or convert the model with fixed "
+                "shapes.",
             )

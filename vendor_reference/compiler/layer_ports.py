@@ -102,9 +102,10 @@ def _check_arguments(function: FuncOp, inputs: int, outputs: int) -> None:
         if argument.index >= count:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"argument {place} of the kernel is bound to {kind} {argument.index}, but "
+                f"argument {place} of the kernel is bound to {kind} {argument.index}, but in the layer, "
                 f"{index_range(kind, count)}",
                 at_function(function),
+                f"Correct the argument in {KERNEL} of the function.",
             )
 
 

@@ -110,8 +110,12 @@ class LibraryLayer(LayerOp):
         """Rejects types that `convert-precisions` should have converted for the kernel."""
         wanted = cls.rule().precision
         if wanted is not None and any(element_type_of(t) is not wanted for t in types):
-            what = f"the tensors of {cls.name} must have type {wanted.name}: run the pass convert-precisions first"
-            raise LiteRtError(Status.UNSUPPORTED, what)
+            what = (
+                f"the kernel of {cls.name} supports only tensors of type {wanted.name}, but the op has other "
+                "types"
+            )
+            hint = "Run the pass convert-precisions before this pass."
+            raise LiteRtError(Status.UNSUPPORTED, what, hint=hint)
 
     @classmethod
     def result_sizes(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.memory_planner import LiveRange
 from vendor_reference.executable.executable import ALIGNMENT
@@ -29,15 +29,15 @@ def verify_plan(
     places = places or ["memory plan"] * len(buffers)
     names = names or [f"buffer {index}" for index in range(len(buffers))]
     if len(offsets) != len(buffers):
-        raise _error(f"{len(offsets)} offsets for {len(buffers)} buffers")
+        raise _error(f"the memory plan has {len(offsets)} offsets, but {len(buffers)} buffers")
     for index, (buffer, offset) in enumerate(zip(buffers, offsets, strict=True)):
         fault = ""
         if offset < 0:
             fault = f"the negative offset {offset}"
         elif offset % ALIGNMENT:
-            fault = f"offset {offset}, but offsets must be multiples of {ALIGNMENT}"
+            fault = f"offset {offset}, but the offset must be a multiple of {ALIGNMENT}"
         elif offset + buffer.size_bytes > size:
-            fault = f"{buffer.size_bytes} bytes at offset {offset}, but the memory has only {size} bytes"
+            fault = f"{buffer.size_bytes} bytes at offset {offset}, but the memory ends at offset {size}"
         if fault:
             raise _error(f"{names[index]} has {fault}", places[index])
     starts = sorted(range(len(buffers)), key=lambda i: buffers[i].first)
@@ -82,7 +82,7 @@ def _make_room(
             and offset < other_offset + buffers[other].size_bytes
         ):
             raise _error(
-                f"{names[other]} and {names[index]} overlap at step {buffer.first}: "
+                f"{names[other]} and {names[index]} overlap in memory, although task {buffer.first} needs both: "
                 f"{names[other]} has {buffers[other].size_bytes} bytes at offset {other_offset}, and "
                 f"{names[index]} has {buffer.size_bytes} bytes at offset {offset}",
                 place,
@@ -97,5 +97,8 @@ def _take_off(live: list[tuple[int, int]], entry: tuple[int, int]) -> None:
 
 def _error(what: str, where: str = "memory plan") -> LiteRtError:
     return LiteRtError(
-        Status.RUNTIME_FAILURE, what, where, "This is a bug in the compiler: report it."
+        Status.RUNTIME_FAILURE,
+        what,
+        where,
+        VENDOR_REPAIRS,
     )

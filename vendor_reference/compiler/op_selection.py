@@ -173,7 +173,7 @@ def _tensor_refusal(tensor: Tensor, bounds: Bounds) -> str:
         because = f", because {why}" if why else ""
         return f"('{tensor.name}', {tensor.type}) has no bound{because}; {bound_hint(tensor)}"
     if len(tensor.shape) > MAX_RANK:
-        return f"has {len(tensor.shape)} dimensions"
+        return f"has {len(tensor.shape)} dimensions, but kernels support at most {MAX_RANK}"
     if tensor.is_variable:
         return "is a variable tensor, which kernels do not support"
     return _constant_refusal(tensor)
@@ -190,7 +190,9 @@ def _constant_refusal(tensor: Tensor) -> str:
         return "is a constant of unknown shape"
     expected = tensor.type.size_bytes
     if blob.size != expected:
-        return f"is a constant of {blob.size} bytes, but {tensor.type} takes {expected}"
+        return (
+            f"is a constant of {blob.size} bytes, but its type {tensor.type} needs {expected} bytes"
+        )
     return ""
 
 

@@ -70,8 +70,9 @@ def run_passes(
                 one.apply(context, module)
         except DiagnosticException as error:
             before = ", ".join(p.name for p in passes[:index])
-            where = f"pass '{one.name}'{f', after {before}' if before else ''}"
-            raise LiteRtError(Status.COMPILATION, str(error), where) from error
+            where = f"pass '{one.name}'{f', which ran after {before}' if before else ''}"
+            what = f"the compiler pass fails: {error}"
+            raise LiteRtError(Status.COMPILATION, what, where) from error
         _come_further(module, one.name)
         if after is not None:
             after(one.name, module)
@@ -117,7 +118,7 @@ def check_stage(name: str) -> None:
     """Rejects a name that is neither `import` nor a pass of a compilation."""
     stages = [IMPORT, *pipeline()]
     if name not in stages:
-        what = f"{AFTER} is '{name}', which is not a pass of a compilation"
+        what = f"attribute {AFTER} is '{name}', but must be the name of a pass of a compilation"
         raise LiteRtError(Status.NOT_FOUND, what, hint=f"Use one of {', '.join(stages)}.")
 
 
@@ -140,8 +141,8 @@ def parse_passes(text: str) -> list[ModulePass]:
     except ArgSpecParseError as error:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"'{text}' is not a list of passes",
-            hint="Separate passes by commas: a,b.",
+            f"'{text}' is not a list of names of passes",
+            hint="Separate the names by commas, for example convert-precisions,adjust-layouts.",
         ) from error
     for spec in specs:
         check_pass_name(spec.name)
@@ -149,7 +150,9 @@ def parse_passes(text: str) -> list[ModulePass]:
         try:
             passes.append(known.from_pass_spec(spec))
         except Exception as error:  # xDSL raises ValueErrors, and bare ones
-            what = " ".join(str(error).split()) or "the options of the pass are invalid"
+            what = ": ".join(
+                filter(None, ("the options of the pass are invalid", " ".join(str(error).split())))
+            )
             raise LiteRtError(Status.INVALID_ARGUMENT, what, f"pass '{spec.name}'") from error
     return passes
 
@@ -159,7 +162,7 @@ def check_pass_name(name: str, also: Sequence[str] = ()) -> None:
     names = [*also, *find_passes()]
     if name not in names:
         hint = did_you_mean(name, names, f"Use one of {', '.join(names)}.")
-        raise LiteRtError(Status.NOT_FOUND, f"no pass '{name}'", hint=hint)
+        raise LiteRtError(Status.NOT_FOUND, f"there is no compiler pass '{name}'", hint=hint)
 
 
 @cache
@@ -194,8 +197,9 @@ def _in_order(after: Mapping[str, str]) -> Sequence[str]:
     for name in sorted(after.keys() - set(order)):
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"pass '{name}' must run after '{after[name]}', but no earlier pass has this name",
-            hint=f"Name one of {', '.join(order)}. To run before all other passes, give an empty string.",
+            f"AFTER of pass '{name}' is '{after[name]}', which is not the name of an earlier pass",
+            hint=f"Set AFTER to one of {', '.join(order)}. To run before all other passes, set AFTER to an empty "
+            "string.",
         )
     return order
 

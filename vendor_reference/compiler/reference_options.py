@@ -34,7 +34,7 @@ def check_options(options: Mapping[str, str]) -> None:
         if name not in OPTIONS:
             raise LiteRtError(
                 Status.INVALID_TOOL_CONFIG,
-                f"no option '{name}'",
+                f"the vendor has no option '{name}'",
                 "vendor 'Reference'",
                 did_you_mean(name, OPTIONS) or f"{names_text('option', list(OPTIONS))}.",
             )
@@ -52,5 +52,5 @@ def half_tensors(options: Mapping[str, str]) -> HalfTensors:
             Status.INVALID_TOOL_CONFIG,
             f"--{REFERENCE_FP16} is '{value}', but must be {', '.join(others)} or {last}",
             "vendor 'Reference'",
-            "The option sets the type of half tensors in kernels.",
+            "The option sets the element type in which kernels get float16 tensors.",
         ) from None

@@ -13,9 +13,11 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAtt
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
+from litert.core.counts import count_text, names_text
 from litert.core.errors import LiteRtError
 from litert.core.input_file import read_input
 from litert.core.status import Status
+from litert.core.suggestion import did_you_mean
 from vendor_reference.compiler.edited_ir import (
     EditedIr,
     check_constants,
@@ -48,8 +50,9 @@ class Replacements:
         self._edited: dict[str, EditedIr] = {}
         for name, path in job.edits.items():
             if name not in own:
-                hint = f"Use one of {', '.join(sorted(own))}."
-                raise LiteRtError(Status.NOT_FOUND, f"no function '{name}' to replace", path, hint)
+                what = f"--replace_ir names function '{name}', but this compilation has no such function"
+                hint = did_you_mean(name, own, f"{names_text('function', sorted(own))}.")
+                raise LiteRtError(Status.NOT_FOUND, what, path, hint)
             with foreign_text(path):
                 text = read_input(path, MAX_TEXT_BYTES + 1)
                 edited = read_edited(text, path, name, job.soc, or_only=True)
@@ -154,11 +157,17 @@ def _check_fit(edited: EditedIr, old: FuncOp, new: FuncOp) -> None:
         ("result", old.function_type.outputs.data, new.function_type.outputs.data),
     ):
         if len(had) != len(has):
-            what = f"{len(has)} {kind}s, {name} has {len(had)} behind '{edited.stage}'"
+            what = (
+                f"the function has {count_text(len(has), kind)}, but function '{name}', which it replaces after "
+                f"'{edited.stage}', has {count_text(len(had), kind)}"
+            )
             raise edited.error(new, what)
         for index, (one, other) in enumerate(zip(had, has, strict=True)):
             if one != other:
-                what = f"{kind} {index} has type {other}, but in {name} after '{edited.stage}' it has type {one}"
+                what = (
+                    f"{kind} {index} has type {other}, but in function '{name}', which the IR text replaces after "
+                    f"'{edited.stage}', {kind} {index} has type {one}"
+                )
                 raise edited.error(new, what)
     _check_written(edited, old, new)
 
@@ -172,7 +181,10 @@ def _check_written(edited: EditedIr, old: FuncOp, new: FuncOp) -> None:
         is_result = one in written
         if is_result != (other in written):
             kind, does = ("a result", "no task") if is_result else ("an input", "a task")
-            what = f"argument {index} is {kind} of {old.sym_name.data}, but {does} writes it"
+            what = (
+                f"argument {index} is {kind} of function '{old.sym_name.data}', but in the IR text, {does} "
+                "writes it"
+            )
             raise edited.error(new, what)
 
 

@@ -90,9 +90,10 @@ def find_shape_function(function: FuncOp) -> ShapeFunction | None:
 def _error(function: FuncOp, found: object) -> LiteRtError:
     return LiteRtError(
         Status.INVALID_ARGUMENT,
-        f"{FORMULAS} is {found}",
+        f"attribute {FORMULAS} is {found}, which does not fit the function",
         f"function '{function.sym_name.data}'",
-        f"Write formulas as strings, and write unit in {INPUT_SHAPES} for each shape that is passed.",
+        f"Write {FORMULAS} as an array of strings, and write unit in {INPUT_SHAPES} for each shape that the "
+        "function gets as an argument.",
     )
 
 

@@ -276,7 +276,9 @@ def define_text(value: Value, define_type: str = "", is_plain: bool = False) -> 
     if element_type != define_type:
         return f"({define_type}) {{{text}}}"
     if is_array and define_type and not is_plain:
-        raise _error(f"{len(values)} values, expected one {define_type}")
+        raise _error(
+            f"the op's option has {len(values)} values, but the define needs one {define_type}"
+        )
     return text
 
 
@@ -287,7 +289,7 @@ def _plain(value: Scalar) -> str:
 def _typed(value: Scalar, element_type: str) -> str:
     if isinstance(value, str):
         if element_type:
-            raise _error(f"the string '{value}', expected {element_type}")
+            raise _error(f"the value is the string '{value}', but must be of type {element_type}")
         if define_line(value) != value:
             what = "it contains a comment, or ends with a backslash"
             raise _error(f"a #define cannot contain the string {value[:40]!r}: {what}")
@@ -295,7 +297,7 @@ def _typed(value: Scalar, element_type: str) -> str:
     if element_type == "float" or (isinstance(value, float) and not element_type):
         return _float(float(value))
     if isinstance(value, float) and not value.is_integer():
-        raise _error(f"{value}, expected int")
+        raise _error(f"the value is {value}, but must be of type int")
     return _int(int(value))
 
 

@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+from litert.core.counts import count_text
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -213,8 +214,10 @@ def check_requirements(
             if layout is not None and len(layout) != rank:
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    f"{kind} {index} has rank {rank}, but its layout is for rank {len(layout)}",
+                    f"{kind} {index} has rank {rank}, but the layout that the function requires is for rank "
+                    f"{len(layout)}",
                     where,
+                    f"Write a layout for rank {rank} in IE.{kind}_layouts.",
                 )
 
 
@@ -233,12 +236,12 @@ def check_strides(asked: TensorRequirement, shape: Sequence[int], where: str) ->
     if len(strides) != len(shape):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"{shown}: there must be one stride for each of {len(shape)} dimensions",
+            f"{shown}: each of the {len(shape)} dimensions needs one stride",
             where,
         )
     dims = [dim for dim, size in enumerate(shape) if size != 1]
     if any(stride < 1 for stride in strides) or max(strides) > _MAX_STRIDE:
-        what = f"{shown}: each stride must be a number of elements from 1 to {_MAX_STRIDE}"
+        what = f"{shown}: each stride must be from 1 to {_MAX_STRIDE} elements"
         raise LiteRtError(Status.INVALID_ARGUMENT, what, where)
     falling = sorted(dims, key=lambda dim: (-strides[dim], dim))
     for slow, fast in pairwise(falling):
@@ -248,12 +251,13 @@ def check_strides(asked: TensorRequirement, shape: Sequence[int], where: str) ->
                 f"{shown}: elements would overlap, because dimension {slow} has a stride of {strides[slow]} "
                 f"elements, but dimension {fast} extends over {strides[fast] * shape[fast]} elements",
                 where,
+                f"Set the stride of dimension {slow} to at least {strides[fast] * shape[fast]}.",
             )
     layout = [dim for dim in asked.layout or falling if dim in falling]
     if layout != falling:
         what = (
-            f"{shown}: the strides decrease in the order of dimensions {falling}, but without the dimensions of "
-            f"size 1, the layout has the order {layout}"
+            f"{shown}: from the largest to the smallest, the strides belong to the dimensions {falling}, but "
+            f"without the dimensions of size 1, the layout has the order {layout}"
         )
         raise LiteRtError(Status.INVALID_ARGUMENT, what, where)
 
@@ -272,7 +276,11 @@ def _read_column(
     entries: _Entries, name: str, attribute: Attribute, count: int
 ) -> Sequence[object]:
     if not isinstance(attribute, ArrayAttr) or len(attribute.data) != count:
-        raise _error(name, f"an array of {count}", attribute)
+        raise _error(
+            name,
+            f"an array with {count_text(count, 'element')}",
+            attribute,
+        )
     column = []
     for index, entry in enumerate(attribute.data):
         found = entries.nothing if isinstance(entry, UnitAttr) else entries.read(entry)
@@ -284,4 +292,6 @@ def _read_column(
 
 def _error(where: str, expected: str, found: Attribute) -> LiteRtError:
     shown = str(found)[:60]
-    return LiteRtError(Status.INVALID_ARGUMENT, f"{where} is {shown}, expected {expected}")
+    return LiteRtError(
+        Status.INVALID_ARGUMENT, f"attribute {where} is {shown}, but must be {expected}"
+    )

@@ -42,7 +42,8 @@ def evaluate_work_sizes(spec: KernelSpec, shapes: OpShapes) -> tuple[Sequence[in
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             f"the global size is {list(global_size)}, so that no work item would write the outputs",
-            hint=f"B, F, Y, X of {spec.sizes_of} are {', '.join(map(str, _dims(spec, shapes)))}.",
+            hint="Correct the formulas of the work sizes in the layer's description. In them, B, F, Y, X of "
+            f"{spec.sizes_of} are {', '.join(map(str, _dims(spec, shapes)))}.",
         )
     items, group = work_size(global_size, local_size or None, _no_shape, "")
     return items, group or ()
@@ -122,7 +123,7 @@ def _dims(spec: KernelSpec, shapes: OpShapes) -> Sequence[Size]:
         kind = "output" if of.is_output else "input"
         omits = of.index < len(tensors)
         why = f"the op omits this {kind}" if omits else index_range(kind, len(tensors))
-        what = f"{of} does not exist: {why}"
+        what = f"formulas refer to {of}, which does not exist: {why}"
         raise LiteRtError(Status.INVALID_ARGUMENT, what)
     if spec.counts_from_end:
         return _dims_from_end(shape, len(shapes.outputs[0]))

@@ -84,8 +84,9 @@ def _place(
     expected = layout.dims(shape) if layout.is_blocked else shape
     if shape_of(ir_type) != expected or element_type_of(ir_type) is not config.element_type:
         what = (
-            f"the buffer for {operand.tensor_type} has type {ir_type}, but the layer takes "
-            f"{config.element_type.name} in {layout}"
+            f"the buffer of a tensor of type {operand.tensor_type} has type {ir_type}, but the layer needs "
+            "elements of "
+            f"type {config.element_type.name} in layout {layout}"
         )
         raise LiteRtError(Status.INVALID_ARGUMENT, what, spec.location)
     by_dim, offset = element_strides(ir_type)
@@ -93,6 +94,6 @@ def _place(
     if (strides, offset) == (layout.strides(shape), 0):
         return CpuPlace(argument, shape=told)
     if not config.takes_view or layout.is_blocked or told is not None:
-        what = f"the buffer has type {ir_type}, but the layer takes {layout} without gaps"
+        what = f"the buffer has type {ir_type}, but the layer needs layout {layout} without gaps"
         raise LiteRtError(Status.INVALID_ARGUMENT, what, spec.location)
     return CpuPlace(argument, strides, offset)

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError
 from litert.core.output_shape import SameShape
 from litert.core.sizes import Dimension, Size, find_largest
@@ -104,7 +105,8 @@ class FunctionShapes:
         if len(ports) != len(op.output_shapes):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the task has {len(op.output_shapes)} shapes of outputs, but its layer computes {len(ports)}",
+                f"the task has {count_text(len(op.output_shapes), 'output shape')}, but its layer computes "
+                f"{len(ports)}",
                 spec.location,
             )
         for port, shape in zip(ports, op.output_shapes, strict=True):
@@ -128,8 +130,8 @@ class FunctionShapes:
         for shape in self._asked:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the shape of '{self._name(shape)}' belongs to no output of the layer that computes "
-                "it",
+                f"a layer computes the shape of tensor '{self._name(shape)}', but no output of this layer has "
+                "this shape",
                 at_function(self._function),
             )
 

@@ -80,12 +80,12 @@ class Launches:
         """Returns the program of a task, and the source of each argument's value."""
         spec = self._kernels.find(op)
         if spec is None or not isinstance(op, OclOp):
-            layer = f"@{op.callee.root_reference.data}" if op.callee else "code"
+            layer = f"function '{op.callee.root_reference.data}'" if op.callee else "compiled code"
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"{op.name} runs {layer}, but no function describes its kernel",
-                hint=f"Add the attribute {KERNEL} to the function that the task calls, or to the "
-                "task if the task runs compiled code.",
+                f"task {op.name} runs {layer}, but the attribute {KERNEL} that describes the kernel is missing",
+                hint="Add the attribute to the function that the task calls, or to the task if the task runs "
+                "compiled code.",
             )
         sizes = (op.numbers(GLOBAL_SIZE), op.numbers(LOCAL_SIZE))
         kernel = op.callee or op.attributes[KERNEL]
@@ -179,7 +179,8 @@ def _resolve(number: Size | float | str, shapes: OpShapes | None) -> Size | floa
         return number
     if shapes is None:
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f"a command has formula '{number}', but all shapes are fixed"
+            Status.INVALID_ARGUMENT,
+            f"a field of a command is the formula '{number}', but must be a number, because all shapes are fixed",
         )
     dims = kernel_dims(shapes.inputs[0] or ()) if shapes.inputs else (1, 1, 1, 1)
     return read_formula(number).resolve(dims, shapes.inputs, shapes.outputs)

@@ -215,9 +215,10 @@ class _FunctionEmission:
             elif not isinstance(op, (TaskConstantOp, ReturnOp)):
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    f"{op.name} cannot be part of an executable",
+                    f"op {op.name} cannot become byte code",
                     at_function(function),
-                    "First run the passes that lower the op and plan its memory.",
+                    "Run the remaining passes first: lower-ie-to-iert, lower-iert-to-vpuip, "
+                    "assign-memory-spaces, plan-memory.",
                 )
         self._shapes.check_settled()
         dynamic_outputs = self._shapes.dynamic_outputs(outputs)
@@ -306,7 +307,10 @@ class _FunctionEmission:
             if not (argument.order or argument.panel):
                 return self._place(value)
             if not isinstance(value.owner, TaskConstantOp):
-                what = f"the kernel needs input {argument.index} packed, but this input is not a constant"
+                what = (
+                    f"the kernel supports only a constant as input {argument.index}, because this input must be "
+                    "packed"
+                )
                 raise LiteRtError(Status.UNSUPPORTED, what, spec.location)
             index = self._constant(value.owner, argument.order, argument.panel)
             return Argument(ArgumentKind.CONSTANT, index)
@@ -314,7 +318,10 @@ class _FunctionEmission:
             shapes = output_shapes_of(op) if argument.is_output else input_shapes_of(op)
             if argument.index not in shapes:
                 kind = "output" if argument.is_output else "input"
-                what = f"the function has no shape value for {kind} {argument.index}"
+                what = (
+                    f"the kernel needs the shape of {kind} {argument.index}, but the function does not pass this "
+                    "shape"
+                )
                 raise LiteRtError(Status.UNSUPPORTED, what, spec.location)
             return Argument(ArgumentKind.SHAPE, self._shapes.index[shapes[argument.index]])
         if isinstance(argument, ScalarArgument):
@@ -326,7 +333,7 @@ class _FunctionEmission:
         if isinstance(argument, InternalArgument):
             buffer = next(scratch, None)
             if buffer is None:
-                what = "the kernel needs more internal buffers than its task has"
+                what = "the kernel needs more internal buffers than its task passes"
                 raise LiteRtError(Status.UNSUPPORTED, what, spec.location)
             return self._place(buffer)
         return Argument(ArgumentKind.LOCAL, size_bytes=local_bytes)
@@ -381,8 +388,9 @@ class EmittedConstants:
         if key not in self._table:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"no data for the constant '{key}'",
-                hint="IR text contains no weights: compile the model instead.",
+                f"the data of constant '{key}' is missing",
+                hint="IR text contains no weights: pass --constants with constants.json of the dump, or compile "
+                "the model.",
             )
         return self._constant(key, self._table[key], order, panel)
 

@@ -265,7 +265,7 @@ class _FunctionImport:
         for tensor in tensors:
             if tensor not in self._values:
                 if not tensor.is_constant and tensor not in self._dense:
-                    what = f"no op writes tensor '{tensor.name}'"
+                    what = f"an op reads tensor '{tensor.name}', but no op writes it"
                     raise LiteRtError(Status.UNSUPPORTED, what)
                 dense = self._dense.get(tensor)
                 key = self._module.table.add(tensor, blob=dense)

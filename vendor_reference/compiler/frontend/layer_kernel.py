@@ -11,6 +11,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import replace
 
+from litert.core.counts import count_text
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
@@ -112,8 +113,9 @@ def tensor_bindings(layer: CustomLayer, op: Op) -> Sequence[KernelArgument]:
         if index not in bound:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"output {index} of the op is not bound to an argument of the kernel",
-                hint="Bind each output.",
+                f"no argument of the kernel is bound to output {index} of the op, so nothing would write this "
+                "output",
+                hint="Bind an argument to each output in the layer's description.",
             )
     return bindings
 
@@ -174,7 +176,9 @@ def _argument(binding: KernelArgument, op: Op, values: OpValues) -> KernelArgume
         is_scalar = isinstance(binding, ScalarArgument)
         if is_scalar and len(numbers) * 8 != binding.element_type.bits:
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, "a scalar argument cannot have several values"
+                Status.INVALID_ARGUMENT,
+                "the argument is a scalar, but has "
+                f"{count_text(len(numbers) * 8 // binding.element_type.bits, 'value')}",
             )
         return replace(binding, source=numbers)
     if isinstance(binding, InternalArgument):
@@ -206,8 +210,10 @@ def _scratch_type(binding: InternalArgument, op: Op) -> ElementType:
     if not op.inputs or op.inputs[0] is None:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            "the description gives no type for internal memory, and the op has no input 0, whose "
-            "type is the default",
+            "the layer's description gives no type for internal memory, and the default, the type of input 0, "
+            "does "
+            "not exist in this op",
+            hint="Give the internal memory a type in the description.",
         )
     return op.inputs[0].element_type
 
@@ -220,7 +226,7 @@ def program_source(layer: CustomLayer, file: LayerFile) -> Source:
 def _not_a(element_type: ElementType, what: str) -> LiteRtError:
     return LiteRtError(
         Status.INVALID_ARGUMENT,
-        f"the value is {what}, but must be of type {element_type.name.lower()}",
+        f"the value is {what}, which type {element_type.name.lower()} cannot hold",
     )
 
 

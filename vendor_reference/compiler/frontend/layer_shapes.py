@@ -166,8 +166,9 @@ def check_bounds(partition: Subgraph, bounds: Bounds, soc: SocModel) -> None:
             if largest.size_bytes > soc.ddr_size:
                 raise LiteRtError(
                     Status.UNSUPPORTED,
-                    f"tensor '{tensor.name}' takes {largest.size_bytes} bytes with its largest shape "
-                    f"{largest}, but {soc.name} has {soc.ddr_size} bytes of DDR",
+                    f"tensor '{tensor.name}' with its largest shape {largest} needs {largest.size_bytes} bytes, "
+                    f"but {soc.name} "
+                    f"has only {soc.ddr_size} bytes of memory (DDR)",
                     hint="Give smaller --shape_bounds.",
                 )
 

@@ -182,7 +182,9 @@ def take_number(
     if attribute is None:
         return default
     if not isinstance(attribute, IntegerAttr) or not 0 <= attribute.value.data <= most:
-        parser.raise_error(f"{name} is {attribute}, expected a number from 0 to {most}")
+        parser.raise_error(
+            f"attribute {name} is {attribute}, but must be a number from 0 to {most}"
+        )
     return int(attribute.value.data)
 
 
@@ -191,7 +193,9 @@ def parse_binary(parser: Parser) -> tuple[str, SSAValue]:
     at = parser.pos
     name = parser.parse_identifier(context_msg=" for a kind of task")
     if name not in [f"VPUIP.{task}" for task in TASKS]:
-        parser.raise_error(f"a layer of type {name}, expected VPUIP.{' or VPUIP.'.join(TASKS)}", at)
+        parser.raise_error(
+            f"the layer has type {name}, but must have type VPUIP.{' or VPUIP.'.join(TASKS)}", at
+        )
     parser.parse_keyword("from")
     code = find_value(parser, parser.parse_unresolved_operand())
     return name.removeprefix("VPUIP."), code

@@ -35,7 +35,8 @@ def soc_of(module: ModuleOp) -> SocModel:
         return get_soc_model("")
     if not isinstance(attribute, StringAttr):
         raise LiteRtError(
-            Status.INVALID_ARGUMENT, f'{SOC} is {attribute}, expected a string such as "EMU8"'
+            Status.INVALID_ARGUMENT,
+            f'attribute {SOC} is {attribute}, but must be a string such as "EMU8"',
         )
     return get_soc_model(attribute.data)
 
@@ -55,7 +56,7 @@ def read_after(module: ModuleOp) -> str:
     if attribute is not None and not isinstance(attribute, StringAttr):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f'{AFTER} is {attribute}, expected the name of a pass, such as "adjust-layouts"',
+            f'attribute {AFTER} is {attribute}, but must be the name of a pass, such as "adjust-layouts"',
         )
     return "" if attribute is None else attribute.data
 
@@ -76,7 +77,7 @@ def read_fp16_of(function: FuncOp) -> str | None:
     if not isinstance(attribute, SymbolRefAttr):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"{FP16_OF} is {attribute}, expected a function such as @Partition_0",
+            f"attribute {FP16_OF} is {attribute}, but must be a function such as @Partition_0",
             f"function '{function.sym_name.data}'",
         )
     return attribute.root_reference.data
@@ -90,7 +91,7 @@ def read_task(function: FuncOp) -> str:
     if not isinstance(task, StringAttr) or task.data not in TASKS:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"{TASK} of function '{function.sym_name.data}' is {task}",
-            hint=f"Use one of {', '.join(TASKS)}.",
+            f"attribute {TASK} of function '{function.sym_name.data}' is {task}, but must be one of "
+            f"{', '.join(TASKS)}",
         )
     return task.data

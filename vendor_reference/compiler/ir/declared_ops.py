@@ -201,12 +201,12 @@ def _set_ports(function: FuncOp, name: str, count: int, tensors: int) -> None:
     ports = read_ports(function.attributes, name, count)
     if len(ports) != count:
         raise VerifyException(
-            f"the op has {count_text(count, 'shape operand')}, but the attribute {name} = {list(ports)} of the "
-            f"op's function has {count_text(len(ports), 'element')}"
+            f"the op has {count_text(count, 'shape operand')}, but in the op's function, the attribute "
+            f"{name} = {list(ports)} has {count_text(len(ports), 'element')}: each shape needs one element"
         )
     if wrong := [port for port in ports if not 0 <= port < tensors]:
         raise VerifyException(
-            f"in the attribute {name} = {list(ports)} of the op's function, "
+            f"the op's function has the attribute {name} = {list(ports)}, but "
             f"{out_of_range('tensor', wrong[0], tensors)}"
         )
     function.attributes[name] = ArrayAttr([number(port) for port in ports])

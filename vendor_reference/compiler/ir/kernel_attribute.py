@@ -156,7 +156,7 @@ def hold_kernels(module: ModuleOp) -> None:
 
 def _read_dictionary(kernel: Attribute | None) -> KernelSpec:
     if not isinstance(kernel, DictionaryAttr):
-        raise _error(KERNEL, "a dictionary that holds the kernel", kernel)
+        raise _error(KERNEL, "a dictionary that describes the kernel", kernel)
     return _KERNEL.read(JsonNode(_plain(kernel), KERNEL, "", Status.INVALID_ARGUMENT))
 
 
@@ -182,13 +182,13 @@ def _read_scalar(node: JsonNode) -> ScalarArgument:
     field = node.fields(("scalar",))["scalar"]
     attribute = field.value
     if not isinstance(attribute, (IntegerAttr, FloatAttr)):
-        raise field.error(f"{str(attribute)[:60]} is not a number")
+        raise field.error(f"the scalar is {str(attribute)[:60]}, but must be a number")
     element_type = _number_type(field, attribute.type)
     value = attribute.value.data
     try:
         data = struct.pack(f"<{STRUCT_FORMATS[element_type]}", value)
     except (struct.error, OverflowError) as error:
-        raise field.error(f"{value} is not a value of {element_type.mlir}") from error
+        raise field.error(f"type {element_type.mlir} cannot hold the value {value}") from error
     return ScalarArgument(element_type, data)
 
 
@@ -202,7 +202,7 @@ def _dump_scalar(argument: ScalarArgument) -> object:
 def _read_constant(node: JsonNode) -> ConstantArgument:
     field = node.fields(("constant",))["constant"]
     if not isinstance(field.value, DenseIntOrFPElementsAttr):
-        raise field.error(f"{str(field.value)[:60]} is not dense<...>")
+        raise field.error(f"the constant is {str(field.value)[:60]}, but must be dense<...>")
     element_type = _number_type(field, field.value.get_element_type())
     return ConstantArgument(element_type, field.value.data.data)
 
@@ -259,7 +259,7 @@ def _read_field(node: JsonNode) -> FieldValue:
         return node.integer(-(2**63), 2**63 - 1)
     if isinstance(value, (float, str)):
         return value
-    raise node.error(f"{str(value)[:60]} is not a number or a formula")
+    raise node.error(f"the value is {str(value)[:60]}, but must be a number or a formula")
 
 
 def _check_cpu_kernel(node: JsonNode, kernel: CpuKernel) -> None:
@@ -273,8 +273,8 @@ def _check_cpu_kernel(node: JsonNode, kernel: CpuKernel) -> None:
 
 
 def _error(where: str, expected: str, found: Attribute | None) -> LiteRtError:
-    shown = "missing" if found is None else str(found)[:60]
-    return LiteRtError(Status.INVALID_ARGUMENT, f"{where} is {shown}, expected {expected}")
+    shown = "is missing; it" if found is None else f"is {str(found)[:60]}, but"
+    return LiteRtError(Status.INVALID_ARGUMENT, f"attribute {where} {shown} must be {expected}")
 
 
 _TEXTS = frozen_array(ANY_TEXT)

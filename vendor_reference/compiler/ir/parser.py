@@ -154,7 +154,10 @@ class TextParser(Parser):
             symbol = op.call.callee.root_reference.data
             function = functions.get(symbol)
             if function is None or not function.is_declaration:
-                what = f"the library has no op '{symbol}', and no function declares the op"
+                what = (
+                    f"op '{symbol}' is neither in the vendor's library of builtin ops nor declared by a function "
+                    "of the IR text"
+                )
                 raise self._error_at(op.start, what, DECLARE.format(symbol))
             if symbol not in known:
                 known[symbol] = DeclaredFunction.of(function)
@@ -166,7 +169,7 @@ class TextParser(Parser):
             name = f"IE.{symbol}"
             fault = ""
             if self.ctx.get_optional_op(name) is not None:
-                fault = "this name belongs to an op of the library"
+                fault = "the vendor's library of builtin ops has an op with this name"
             elif find_declared_name(name) is None:
                 fault = "this name cannot be an op's name"
             if fault:
@@ -191,7 +194,7 @@ class TextParser(Parser):
         if not isinstance(op_type, Reading):
             return super()._parse_generic_operation(op_type)
         if op_type.op is None:
-            self.raise_error("the op is not registered")
+            self.raise_error("no dialect that this compiler knows has this op")
         return super()._parse_generic_operation(op_type.op)
 
     def places(self) -> dict[Operation, str]:

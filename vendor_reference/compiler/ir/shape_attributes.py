@@ -32,6 +32,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError
 from litert.core.output_shape import SameShape
 from litert.core.status import Status
@@ -82,7 +83,7 @@ def output_shapes_attribute(sources: Sequence[ShapeSource]) -> ArrayAttr[Attribu
 
 def read_output_shapes(attributes: Mapping[str, Attribute], count: int) -> Sequence[ShapeSource]:
     """Returns how the shapes of `count` outputs are found; each entry is None without the attribute."""
-    expected = f"an array with an entry for each of {count} outputs"
+    expected = f"must be an array with an entry for each of {count_text(count, 'output')}"
     entries = _read_entries(attributes, OUTPUT_SHAPES, count, expected)
     return [_read_source(entry) for entry in entries]
 
@@ -98,7 +99,9 @@ def read_shapes(
     attributes: Mapping[str, Attribute], name: str, count: int
 ) -> Sequence[Shape | None]:
     """Returns the `count` shapes in an attribute that `shapes_attribute` makes; missing shapes are None."""
-    entries = _read_entries(attributes, name, count, f"an array with {count} shapes")
+    entries = _read_entries(
+        attributes, name, count, f"must be an array with {count_text(count, 'shape')}"
+    )
     return [_read_shape(name, entry) for entry in entries]
 
 
@@ -115,7 +118,7 @@ def _read_entries(
     if attribute is None:
         return [UnitAttr()] * count
     if not isinstance(attribute, ArrayAttr) or len(attribute.data) != count:
-        raise _error(name, expected, attribute)
+        raise _error(name, expected, f"is {attribute}")
     entries: Sequence[Attribute] = attribute.data
     return entries
 
@@ -137,7 +140,8 @@ def _read_source(entry: Attribute) -> ShapeSource:
         return FoundBy(entry.root_reference.data)
     if isinstance(entry, ArrayAttr) and all(isinstance(text, StringAttr) for text in entry.data):
         return Formulas(tuple(t.data for t in entry.data if isinstance(t, StringAttr)))
-    raise _error(OUTPUT_SHAPES, "the index of an input, formulas, a function or unit", entry)
+    expected = "each entry must be the index of an input, formulas, a function or unit"
+    raise _error(OUTPUT_SHAPES, expected, f"has the entry {entry}")
 
 
 def _read_shape(name: str, entry: Attribute) -> Shape | None:
@@ -145,11 +149,11 @@ def _read_shape(name: str, entry: Attribute) -> Shape | None:
         return None
     if isinstance(entry, DenseArrayBase):
         return tuple(int(value) for value in entry.get_values())
-    raise _error(name, "array<i64: ...> or unit", entry)
+    raise _error(name, "each entry must be array<i64: ...> or unit", f"has the entry {entry}")
 
 
 def _error(name: str, expected: str, found: object) -> LiteRtError:
-    return LiteRtError(Status.INVALID_ARGUMENT, f"{name} is {found}, expected {expected}")
+    return LiteRtError(Status.INVALID_ARGUMENT, f"attribute {name} {found}, but {expected}")
 
 
 def read_ports(attributes: Mapping[str, Attribute], name: str, count: int) -> Sequence[int]:

@@ -226,7 +226,8 @@ def read_ir(text: str | bytes, name: str, context: Context) -> Ir:
     except ParseError as error:
         raise _parse_error(error) from error
     except RecursionError:
-        raise _error("the text is nested too deeply", parser.place(), "") from None
+        what = "the IR text is nested too deeply: the parser reaches Python's recursion limit"
+        raise _error(what, parser.place(), "") from None
     except (LiteRtError, MemoryError):
         raise
     except Exception as error:  # xDSL's own error about text that it does not expect
@@ -242,7 +243,7 @@ def read_ir(text: str | bytes, name: str, context: Context) -> Ir:
 def _decode(text: str | bytes, name: str) -> str:
     if len(text) > MAX_TEXT_BYTES:
         raise _error(
-            (f"the text has {len(text)} bytes, but at most {MAX_TEXT_BYTES} are allowed"), name, ""
+            f"the IR text has {len(text)} bytes, but at most {MAX_TEXT_BYTES} are allowed", name, ""
         )
     if isinstance(text, str):
         return text
@@ -268,7 +269,10 @@ def _check_bounds(text: str, name: str) -> None:
 def _parse_error(error: ParseError) -> LiteRtError:
     what, line, hint = _sentence(error.msg), text_line(error.span), ""
     if "<...>" in line:
-        hint = "Three dots are not values: write dense_resource<name> for data that are stored elsewhere."
+        hint = (
+            "Three dots are not values: write the values, or dense_resource<name> for data that are stored "
+            "elsewhere."
+        )
     return _error(what, place_of(error.span), line, hint)
 
 
@@ -278,7 +282,7 @@ def _sentence(message: str) -> str:
     if text.startswith("in "):  # xDSL leaves out what it expected
         text = f"unexpected text {text}"
     if text == "Could not parse entire input":
-        text = "expected an op"
+        text = "the text at this position is not an op"
     is_word = len(text) > 1 and text[1].islower()
     return text[0].lower() + text[1:] if is_word else text
 

@@ -262,7 +262,7 @@ def map_order(layout: AffineMapAttr) -> Order:
     if order is None:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"layout {layout.data} is not a permutation of its dimensions",
+            f"layout {layout.data} does not contain each of its dimensions once",
             hint="Write a layout as a map, such as affine_map<(n, h, w, c) -> (n, c, h, w)>.",
         )
     return order

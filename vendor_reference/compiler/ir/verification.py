@@ -23,7 +23,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from litert.core.counts import count_text
-from litert.core.errors import LiteRtError, describe
+from litert.core.errors import VENDOR_REPAIRS, LiteRtError, describe
 from litert.core.status import Status
 from vendor_reference.compiler.ir.types import (
     end_bytes_of,
@@ -90,8 +90,8 @@ def _error(what: str, op: Operation, places: Mapping[Operation, str], after: str
     where = [places.get(op) or _describe_place(op)]
     if after:
         where.append(f"after pass '{after}'")
-    hint = "This is a bug in the pass." if after else ""
-    return LiteRtError(Status.INVALID_IR_TYPE, f"{op.name}: {what}", ", ".join(where), hint)
+    hint = VENDOR_REPAIRS if after else ""
+    return LiteRtError(Status.INVALID_IR_TYPE, f"op {op.name}: {what}", ", ".join(where), hint)
 
 
 def _describe_place(op: Operation) -> str:
@@ -111,7 +111,7 @@ def check_tensors(kind: str, types: Sequence[Attribute]) -> None:
     """Checks that each type is a tensor type that a kernel can read."""
     for index, ir_type in enumerate(types):
         if not isinstance(ir_type, TensorType):
-            raise VerifyException(f"{kind} {index} is of type {ir_type}, expected a tensor")
+            raise VerifyException(f"{kind} {index} has type {ir_type}, but must be a tensor")
         _check_elements(f"{kind} {index}", ir_type)
 
 
@@ -120,14 +120,14 @@ def check_memrefs(kind: str, types: Sequence[Attribute]) -> None:
     for index, ir_type in enumerate(types):
         where = f"{kind} {index}"
         if not isinstance(ir_type, MemRefType):
-            raise VerifyException(f"{where} is of type {ir_type}, expected a memref")
+            raise VerifyException(f"{where} has type {ir_type}, but must be a memref")
         _check_elements(where, ir_type)
         space = ir_type.memory_space
         if not isinstance(space, NoneAttr) and (
             not isinstance(space, SymbolRefAttr) or space.root_reference.data not in _SPACES
         ):
             raise VerifyException(
-                f"{where} lies in memory space {space}, expected one of @{', @'.join(_SPACES)}"
+                f"{where} lies in memory space {space}, but the memory spaces are @{', @'.join(_SPACES)}"
             )
 
 
@@ -149,7 +149,7 @@ def check_view(source: Attribute, result: Attribute) -> None:
 def check_count(what: str, found: int, expected: int) -> None:
     """Checks that a number is the expected number."""
     if found != expected:
-        raise VerifyException(f"the op has {count_text(found, what)}, expected {expected}")
+        raise VerifyException(f"the op has {count_text(found, what)}, but must have {expected}")
 
 
 _Result = TypeVar("_Result")
@@ -180,4 +180,4 @@ def _check_elements(where: str, ir_type: TensorType[Attribute] | MemRefType[Attr
         if len(layout.strides) != rank:
             raise VerifyException(f"{where} has rank {rank}, but {len(layout.strides)} strides")
     elif not isinstance(layout, NoneAttr):
-        raise VerifyException(f"{where} has layout {layout}, expected an affine map")
+        raise VerifyException(f"{where} has layout {layout}, but a layout must be an affine map")

@@ -74,7 +74,9 @@ class BlockOp(LayerOp):
                 f"shape {layout.dims(shape)} in the blocked layout {layout}"
             )
         if element_type_of(source) is not element_type_of(target):
-            raise VerifyException(f"elements change: {source} becomes {target}")
+            raise VerifyException(
+                f"the element type must not change, but {source} becomes {target}"
+            )
 
 
 @irdl_op_definition
@@ -124,7 +126,8 @@ def read_layout(attributes: Mapping[str, Attribute]) -> MemoryLayout:
             isinstance(entry, IntegerAttr) for entry in column.data
         ):
             raise LiteRtError(
-                Status.INVALID_ARGUMENT, f"{name} is {column}, expected an array of numbers"
+                Status.INVALID_ARGUMENT,
+                f"attribute {name} is {column}, but must be an array of numbers",
             )
         columns.append(tuple(int(entry.value.data) for entry in column.data))
     return MemoryLayout(*columns)

@@ -87,7 +87,9 @@ class BufferCustomBinaryLayerOp(AnyBufferLayerOp):
         if self.code is None:
             raise VerifyException("the custom binary layer has no code")
         if self.input_shapes or self.output_shapes:
-            raise VerifyException("precompiled code takes only fixed shapes")
+            raise VerifyException(
+                "the op has shapes as operands, but compiled code supports only fixed shapes"
+            )
         verified(lambda: read_max_num_shaves(self.attributes))
 
     @classmethod

@@ -28,6 +28,7 @@ from xdsl.printer import Printer
 from xdsl.traits import OpTrait, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ir.assembly import parse_layer, print_layer
@@ -208,7 +209,8 @@ def read_input_sizes(
     if not is_each or [*map(len, read)] != [len(shape_of(ir_type)) for ir_type in inputs]:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"{INPUT_SIZES} is {attribute}, expected the sizes of {len(inputs)} inputs",
+            f"attribute {INPUT_SIZES} is {attribute}, but must have an array of sizes for each of "
+            f"{count_text(len(inputs), 'input')}",
         )
     return [tuple(s for s in sizes if isinstance(s, (int, str))) for sizes in read]
 
@@ -302,8 +304,8 @@ def _check_shapes(op: LayerOp | AnyBufferLayerOp) -> None:
         if not is_list or len(found) != count or not is_each_there:
             shown = attribute if attribute is not None else list(found)
             raise VerifyException(
-                f"{name} is {shown}, expected {count} different numbers below {ports}, one for "
-                "each shape"
+                f"attribute {name} is {shown}, but must have a different number from 0 to {ports - 1} for each of "
+                f"{count_text(count, 'shape')}"
             )
 
 

@@ -76,18 +76,20 @@ class AnyConstantOp(IRDLOperation):
         value, result_type = self.value, self.output.type
         if not isinstance(value, (DenseIntOrFPElementsAttr, DenseResourceAttr)):
             raise VerifyException(
-                f"a constant's value is {value}, expected dense or dense_resource"
+                f"a constant's value is {value}, but must be dense<...> or dense_resource<...>"
             )
         if value.get_type() != result_type:
             raise VerifyException(
-                f"a value of type {value.get_type()} does not fit type {result_type}"
+                f"the constant's value has type {value.get_type()}, but its result has type {result_type}"
             )
         shape = shape_of(result_type)
         if any(dim < 0 for dim in shape):
-            raise VerifyException(f"the shape of a constant cannot be unknown: {result_type}")
+            raise VerifyException(
+                f"the constant has type {result_type}, but each of its dimensions needs a fixed size"
+            )
         if isinstance(value, DenseIntOrFPElementsAttr) and len(value) != prod(shape):
             raise VerifyException(
-                f"the constant has {len(value)} values, which does not fit type {result_type}"
+                f"the constant has {len(value)} values, but type {result_type} needs {prod(shape)}"
             )
 
     @classmethod

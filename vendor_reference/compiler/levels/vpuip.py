@@ -93,19 +93,23 @@ class TaskOp(AnyBufferLayerOp):
 
     def verify_(self) -> None:
         if (self.code is None) == (self.callee is None):
-            raise VerifyException("a task must have either a function or code")
+            raise VerifyException("a task must either call a function or run code")
         super().verify_()
         for name in (GLOBAL_SIZE, LOCAL_SIZE):
             size = self.numbers(name)
             if name in self.attributes and (not 1 <= len(size) <= 3 or min(size) < 0):
                 found = self.attributes[name]
-                raise VerifyException(f"{name} is {found}, expected 1 to 3 numbers of 0 or more")
+                raise VerifyException(
+                    f"attribute {name} is {found}, but must have 1 to 3 numbers of at least 0"
+                )
         sizes, groups = len(self.numbers(GLOBAL_SIZE)), len(self.numbers(LOCAL_SIZE))
         if groups and groups != sizes:
             raise VerifyException(f"the task has {groups} local sizes, but {sizes} global sizes")
         shaves = self.attributes.get(NUM_SHAVES)
         if shaves is not None and (not isinstance(shaves, IntegerAttr) or shaves.value.data < 1):
-            raise VerifyException(f"{NUM_SHAVES} is {shaves}, expected a number of 1 or more")
+            raise VerifyException(
+                f"attribute {NUM_SHAVES} is {shaves}, but must be a number of at least 1"
+            )
 
     @classmethod
     def parse(cls, parser: Parser) -> TaskOp:
@@ -186,10 +190,10 @@ class DeclareBufferOp(IRDLOperation):
         check_memrefs("buffer", [self.buffer.type])
         if self.space.data not in _SPACES:
             raise VerifyException(
-                f"no memory space @{self.space.data}: the spaces are @{', @'.join(_SPACES)}"
+                f"there is no memory space @{self.space.data}: the spaces are @{', @'.join(_SPACES)}"
             )
         if self.offset.value.data < 0:
-            raise VerifyException(f"offset {self.offset.value.data}, expected 0 or more")
+            raise VerifyException(f"the offset is {self.offset.value.data}, but must be at least 0")
         named = space_of(self.buffer.type)
         if named is not None and named.value != self.space.data:
             raise VerifyException(
@@ -259,7 +263,7 @@ class EvaluateShapeOp(IRDLOperation):
     def verify_(self) -> None:
         check_memrefs("shape", self.shapes.types)
         if not self.shapes:
-            raise VerifyException("no result")
+            raise VerifyException("the op needs at least one result")
 
 
 OPS = (

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError
 from litert.core.formula import MOST_CHARACTERS
 from litert.core.status import Status
@@ -159,7 +160,7 @@ def traced_kernel(name: str, ask: Callable[[Choice], KernelSpec]) -> KernelSpec:
         for choose in _CHOICES
     )
     if any(other != first for other in others):
-        raise _error(name, "the kernel needs the value of a size when the model is compiled")
+        raise _error(name, "the compiler must know a size to choose the kernel")
     return first
 
 
@@ -173,7 +174,10 @@ def dynamic_refusal(rule: LibraryOp, op: Op, bounds: Mapping[Tensor, Shape]) -> 
         shapes = _op_results(rule, op, operands)
         for tensor, shape in zip(op.outputs, shapes, strict=True):
             if not _may_be(tensor, shape):
-                return f"the operands give the result shape {list(shape)}, but the model declares {tensor.type}"
+                return (
+                    f"for these operands, the result has shape {list(shape)}, but the model declares it as "
+                    f"{tensor.type}"
+                )
         results = [Placement(tensor.element_type) for tensor in op.outputs]
         if not rule.is_view:
             dynamic_kernel(rule, operands, results, attributes)
@@ -196,7 +200,10 @@ def _op_results(rule: LibraryOp, op: Op, operands: Sequence[DynamicTensor]) -> S
     shapes = [operand.view(lambda bound: bound).shape for operand in operands]
     found = _result_shapes(rule, shapes, rule.attributes(op))
     if len(found) != len(op.outputs):
-        what = f"{rule.name} has {len(found)} results, but the model declares {len(op.outputs)}"
+        what = (
+            f"{rule.name} computes {count_text(len(found), 'result')}, but in the model, the op has "
+            f"{count_text(len(op.outputs), 'output')}"
+        )
         raise LiteRtError(Status.UNSUPPORTED, what)
     return found
 
@@ -208,7 +215,7 @@ def _result_shapes(
     found = _traced(rule.name, lambda: rule.result_shapes(shapes, attributes))
     if found is None:
         shown = " and ".join(str(list(shape)) for shape in shapes)
-        what = f"the operands {shown} of {rule.name} do not determine the shape of the result"
+        what = f"{rule.name} has operands of the shapes {shown}, which do not determine the shape of the result"
         raise LiteRtError(Status.UNSUPPORTED, what)
     return [tuple(shape) for shape in found]
 
@@ -223,7 +230,9 @@ def _may_be(tensor: Tensor, shape: Shape) -> bool:
 
 def _with_formulas(spec: KernelSpec) -> KernelSpec:
     if not spec.commands:
-        raise NotTraceableError("only kernels of firmware commands can use such shapes")
+        raise NotTraceableError(
+            "only kernels that consist of firmware commands support such shapes"
+        )
     return replace(spec, commands=tuple(map(_command, spec.commands)))
 
 
@@ -237,7 +246,7 @@ def _command(command: Command) -> Command:
                 continue
             if kinds[name] == "float" or number.least < 0:
                 raise NotTraceableError(
-                    f"field '{name}' of the instruction {command.instruction} depends on {number}"
+                    f"field '{name}' of instruction {command.instruction} needs a fixed number, but gets {number}"
                 )
         fields.append((name, _told_field(value)))
     return Command(command.instruction, tuple(fields))
@@ -252,7 +261,9 @@ def _told(number: _Made) -> _Made | str:
         return number
     text = str(number)
     if len(text) > MOST_CHARACTERS:
-        raise NotTraceableError(f"a formula of {len(text)} characters is too long")
+        raise NotTraceableError(
+            f"the formula for a size has {len(text)} characters, but at most {MOST_CHARACTERS} are possible"
+        )
     return text
 
 
@@ -264,5 +275,5 @@ def _traced(name: str, compute: Callable[[], _Made]) -> _Made:
 
 
 def _error(name: str, why: str) -> LiteRtError:
-    what = f"the kernel of {name} cannot use shapes that are known only at run time: {why}"
+    what = f"the kernel of {name} does not support shapes that are known only at run time: {why}"
     return LiteRtError(Status.UNSUPPORTED, what, hint="Convert the model with fixed shapes.")

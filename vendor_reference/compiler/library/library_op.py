@@ -259,7 +259,7 @@ class LibraryOp(ABC):
         expected = (
             f"{_range_text(least, most, 'input')} and {_range_text(fewest, greatest, 'output')}"
         )
-        return f"the op has {found}, expected {expected}"
+        return f"the op has {found}, but must have {expected}"
 
     def operands(self, op: Op) -> Sequence[Tensor]:
         """Returns the inputs that are tensors at level IE."""
@@ -378,11 +378,11 @@ def _no_op(name: str, known: Collection[str]) -> LiteRtError:
     """Returns the error about an unknown name in an option's value."""
     if name.lower() in _WORDS:
         what, hint = (
-            f"'{name.lower()}' cannot be combined with other names",
-            "Remove the other names.",
+            f"'{name.lower()}' must be the only value",
+            f"Remove '{name.lower()}' or the other values.",
         )
     else:
-        what = f"the library has no op '{name}'"
+        what = f"the vendor's library has no builtin op '{name}'"
         hint = did_you_mean(
             name,
             [*known, *_WORDS],

@@ -235,7 +235,7 @@ class _FunctionShapes:
         symbol = op.callee.root_reference.data
         function = self._module.functions.get(symbol)
         if function is None or not function.is_declaration:
-            raise self._no_rule(f"a call of '{symbol}'")
+            raise self._no_rule(f"the called function '{symbol}'")
         inputs, outputs = _open_ports(op.operands), _open_ports(op.results)
         input_shapes = [self._shape(op.operands[i]) for i in inputs]
         sources = read_output_shapes(function.attributes, len(op.results))
@@ -267,7 +267,7 @@ class _FunctionShapes:
                 found = self._find_shape(op, source.function, input_shapes, largest, len(ports))
                 given.update(zip(ports, found, strict=True))
             else:
-                raise self._no_rule(f"function '{symbol}', output {port},")
+                raise self._no_rule(f"output {port} of function '{symbol}'")
         function.attributes[DYNAMIC_INPUTS] = ArrayAttr([number(i) for i in inputs])
         function.attributes[DYNAMIC_OUTPUTS] = ArrayAttr([number(i) for i in (*given, *own)])
         operands = [*op.operands, *input_shapes, *given.values()]
@@ -305,7 +305,7 @@ class _FunctionShapes:
     def _shape(self, value: SSAValue) -> SSAValue:
         found = self._shapes.get(value)
         if found is None:
-            raise self._no_rule(f"what makes {value.type}")
+            raise self._no_rule(f"the op that makes the tensor of type {value.type}")
         return found
 
     def _replace(self, old: Operation, new: Operation) -> None:
@@ -324,9 +324,10 @@ class _FunctionShapes:
     def _no_rule(self, what: str) -> LiteRtError:
         return LiteRtError(
             Status.UNSUPPORTED,
-            f"{what} has no rule for the shape of its result",
+            f"the shape of the result is known only at run time, but {what} has no rule to compute this shape",
             at_function(self._function),
-            "Give the layer's function IE.output_shapes, or convert the model with fixed shapes.",
+            "Add the attribute IE.output_shapes to the function of the layer, or convert the model with fixed "
+            "shapes.",
         )
 
 

@@ -125,7 +125,7 @@ class _FunctionBounds:
         op.attributes.pop(BOUNDS, None)
         if not layer.outputs:  # a kernel that finds shapes
             for result, bound in zip(op.results, bounds, strict=True):
-                self._bounds[result] = self._known(bound, f"what '{symbol}' finds")
+                self._bounds[result] = self._known(bound, f"a shape that '{symbol}' computes")
             return
         sources = read_output_shapes(function.attributes, len(layer.outputs))
         for port, tensor in enumerate(layer.outputs):
@@ -138,7 +138,8 @@ class _FunctionBounds:
                 bound = self._bounds[shape]
             else:  # the layer's own kernel
                 bound = self._bounds[shape] = self._own(source, bounds[port], layer, symbol)
-            set_type(tensor, self._bounded(tensor, bound, f"output {port} of '{symbol}'"))
+            what = f"output {port} of function '{symbol}'"
+            set_type(tensor, self._bounded(tensor, bound, what))
 
     def _own(self, source: object, given: Shape | None, layer: CalledLayer, symbol: str) -> Shape:
         """Returns the bound of a shape that a layer's kernel finds."""
@@ -146,7 +147,7 @@ class _FunctionBounds:
             passed = layer.input_shapes
             held = [None if i in passed else shape_of(v.type) for i, v in enumerate(layer.inputs)]
             return self._largest(ShapeFunction(source.texts, tuple(held)), list(passed.values()))
-        return self._known(given, f"what '{symbol}' finds")
+        return self._known(given, f"a shape that '{symbol}' computes")
 
     @_bound.register(LayerOp)
     def _layer(self, op: LayerOp) -> None:
@@ -176,7 +177,8 @@ class _FunctionBounds:
         if len(bound) != len(pattern):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the bound {format_shape(bound)} of {what} does not fit type {value.type}",
+                f"the largest shape of {what} is {format_shape(bound)}, which has another rank than type "
+                f"{value.type}",
                 at_function(self._function),
             )
         assert isinstance(value.type, TensorType)
@@ -187,9 +189,10 @@ class _FunctionBounds:
         if bound is None:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"the largest size of {what} is unknown",
+                f"the largest shape of {what} is unknown",
                 at_function(self._function),
-                f"Give the tensor a bound: in IR text, with the attribute {BOUNDS}.",
+                f"Write the largest shape into the attribute {BOUNDS} in the IR text, for example "
+                f"{BOUNDS} = [array<i64: 100, 3>].",
             )
         return bound
 

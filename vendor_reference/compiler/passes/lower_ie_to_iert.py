@@ -267,7 +267,11 @@ class _FunctionLowering:
     @singledispatchmethod
     def _lower(self, op: Operation) -> None:
         """Lowers one kind of op."""
-        raise LiteRtError(Status.UNSUPPORTED, f"{op.name} cannot be lowered to IERT", self._where)
+        raise LiteRtError(
+            Status.UNSUPPORTED,
+            f"the pass lower-ie-to-iert does not support op {op.name}",
+            self._where,
+        )
 
     @_lower.register(ActualShapeOfOp)
     def _actual_shape(self, op: ActualShapeOfOp) -> None:
@@ -287,9 +291,9 @@ class _FunctionLowering:
         if symbol not in self._module.scratch:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"'{symbol}' is called, but is not the function of a layer",
+                f"the IR text calls function '{symbol}', which is not the function of a layer",
                 self._where,
-                "A layer needs an external function that takes tensors.",
+                "The function of a layer has tensors as arguments, and no body.",
             )
         inputs = [self._buffers[value] for value in op.arguments]
         outputs = [self._allocate(value) for value in op.results]

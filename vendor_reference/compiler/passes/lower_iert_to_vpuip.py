@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError
 from litert.core.output_shape import SameShape
 from litert.core.status import Status
@@ -182,9 +183,11 @@ class _TaskLowering:
         if op.results or len(operands) < least:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"a call of '{layer.symbol}' with {len(operands)} buffers and {len(op.results)} "
-                f"results, expected at least {least} buffers, and no results",
-                hint="Lower the call from IE first.",
+                f"the call of function '{layer.symbol}' has {count_text(len(operands), 'buffer')} and "
+                f"{count_text(len(op.results), 'result')}, but must have at least {count_text(least, 'buffer')}, "
+                "and no "
+                "results",
+                hint="Run the pass lower-ie-to-iert before this pass.",
             )
         if not layer.num_outputs:
             self._shape_kernel(op, layer, operands)
@@ -221,7 +224,8 @@ class _TaskLowering:
             if function is None or not function.is_declaration:
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    (f"'{symbol}' is called, but is not the function of a layer"),
+                    f"the IR text calls function '{symbol}', which is not the function of a layer",
+                    hint="The function of a layer has buffers as arguments, and no body.",
                 )
             spec = function_spec(function)
             written = read_ports(function.attributes, DYNAMIC_OUTPUTS, 0)
@@ -305,7 +309,8 @@ def _launch(
         if size > soc.cmx_size:
             raise LiteRtError(
                 Status.UNSUPPORTED,
-                f"the kernel needs {size} bytes of local memory, but {soc.name} has {soc.cmx_size} bytes of CMX",
+                f"the kernel needs {size} bytes of __local memory, but {soc.name} has only {soc.cmx_size} bytes "
+                "for it (CMX)",
             )
     except LiteRtError as error:
         raise at_layer(error, spec) from error

@@ -65,7 +65,7 @@ def _plan(module: ModuleOp, function: FuncOp, soc: SocModel) -> None:
             raise LiteRtError(
                 Status.UNSUPPORTED,
                 f"the tensors between the tasks of function '{function.sym_name.data}' need {plan.size} "
-                f"bytes, but {soc.name} has {limit} bytes of {space.value}",
+                f"bytes of {space.value} memory, but {soc.name} has only {limit} bytes",
             )
         for index, offset in zip(members, plan.offsets, strict=True):
             alloc = allocs[index]

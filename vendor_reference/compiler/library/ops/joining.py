@@ -169,7 +169,9 @@ class _Pad(LibraryOp):
         if reason := _padding_mismatch(self, call):
             return reason
         if not isinstance(call.attributes.get(_VALUE), (int, float)):
-            return "the padding value is missing"
+            return (
+                f"attribute '{_VALUE}' is missing; it must be a number, which is the padding value"
+            )
         try:
             self._packed_value(call)
         except (KeyError, OverflowError, struct.error):
@@ -245,7 +247,7 @@ class _MirrorPad(LibraryOp):
     def mismatch(self, call: PlacedOp) -> str:
         shape = call.inputs[0].shape
         if not isinstance(call.attributes.get(_REPEATS_BORDER), bool):
-            return f"attribute '{_REPEATS_BORDER}' is not true or false"
+            return f"attribute '{_REPEATS_BORDER}' must be true or false"
         if _has_paddings(shape, call.attributes) and _mirrored(shape, call.attributes) is None:
             return f"the paddings are larger than the operand, which has shape {list(shape)}"
         return _padding_mismatch(self, call) or move_mismatch(call)
