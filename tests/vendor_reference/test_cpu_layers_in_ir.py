@@ -154,7 +154,7 @@ def test_a_text_with_another_cpu_layer_is_refused() -> None:
             "blocks = []",
             "the layout has 5 memory dimensions and 0 block sizes, but needs",
         ),
-        ("blocks = [", "blocks = 7 : i64, other = [", "blocks is 7 : i64, expected an array"),
+        ("blocks = [", "blocks = 7 : i64, other = [", "blocks is 7 : i64, but must be an array"),
     ],
 )
 def test_a_pack_that_cannot_be_is_refused(old: str, new: str, says: str) -> None:

@@ -401,7 +401,7 @@ def test_options_of_the_vendor_are_read() -> None:
         (
             {"reference_fp16": "double"},
             "--reference_fp16 is 'double', but must be device, float or half",
-            "half tensors",
+            "float16 tensors",
         ),
         ({"reference_fp6": "half"}, "no option 'reference_fp6'", "Did you mean 'reference_fp16'?"),
         ({"speed": "1"}, "no option 'speed'", "reference_fp16"),

@@ -245,8 +245,9 @@ def _command(command: Command) -> Command:
             if not isinstance(number, TracedSize) or kinds[name] == "int":
                 continue
             if kinds[name] == "float" or number.least < 0:
+                needs = "a fixed number" if kinds[name] == "float" else "a number of at least 0"
                 raise NotTraceableError(
-                    f"field '{name}' of instruction {command.instruction} needs a fixed number, but gets {number}"
+                    f"field '{name}' of instruction {command.instruction} needs {needs}, but gets {number}"
                 )
         fields.append((name, _told_field(value)))
     return Command(command.instruction, tuple(fields))
