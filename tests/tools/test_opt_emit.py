@@ -269,9 +269,9 @@ def test_one_of_several_functions_is_chosen(
             "dense<1.0>",
             "dense_resource<ones>",
             (),
-            "the data of constant 'ones' is missing (net.mlir:5:",
+            "the data of constant 'ones' has type missing (net.mlir:5:",
         ),
-        ("dense<1.0>", "dense_resource<ones>", ("--constants=w.npz",), "'ones' is "),
+        ("dense<1.0>", "dense_resource<ones>", ("--constants=w.npz",), "'ones' has type "),
         ("dense<1.0>", "dense_resource<ones>", ("--constants=no.npz",), "no.npz"),
         (
             "dense<1.0>",
@@ -364,7 +364,10 @@ def test_constants_of_a_dump_are_those_of_the_model_as_it_was(
             lambda text: re.sub(r'"path": "[^"]*"', '"path": "/etc/passwd"', text),
             "which is not a model",
         ),
-        (lambda text: text.replace('"file": 0', '"file": 7'), "is in file 7 of 1"),
+        (
+            lambda text: text.replace('"file": 0', '"file": 7'),
+            "refers to file 7, but the only file has index 0",
+        ),
         (lambda text: re.sub(r'"offset": \d+', '"offset": 99999999', text), "99999999"),
         (lambda text: text[:50], "constants.json"),
     ],

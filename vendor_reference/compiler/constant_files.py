@@ -18,7 +18,7 @@ import numpy as np
 
 from litert.core.checked_json import JsonNode
 from litert.core.codec import ANY_TEXT, array, entries, integer, record
-from litert.core.counts import out_of_range
+from litert.core.counts import index_range
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.input_file import read_input
@@ -122,7 +122,7 @@ def open_constants(path: str) -> Iterator[Mapping[str, Constant]]:
         constants: dict[str, Constant] = {}
         for key, place in table.constants.items():
             if place.file >= len(files):
-                what = f"constant '{key}' refers to {out_of_range('file', place.file, len(files))}"
+                what = f"constant '{key}' refers to file {place.file}, but {index_range('file', len(files))}"
                 raise LiteRtError(Status.INVALID_ARGUMENT, what, path, _AGAIN)
             blob = files[place.file].blob(place.offset, place.tensor_type.size_bytes)
             constants[key] = Constant(place.tensor_type, blob, place.dequantization)
