@@ -269,7 +269,7 @@ def test_one_of_several_functions_is_chosen(
             "dense<1.0>",
             "dense_resource<ones>",
             (),
-            "the data of constant 'ones' has type missing (net.mlir:5:",
+            "the data of constant 'ones' is missing (net.mlir:5:",
         ),
         ("dense<1.0>", "dense_resource<ones>", ("--constants=w.npz",), "'ones' has type "),
         ("dense<1.0>", "dense_resource<ones>", ("--constants=no.npz",), "no.npz"),
