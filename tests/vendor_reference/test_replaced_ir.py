@@ -181,7 +181,7 @@ def test_a_function_without_its_twin_leaves_the_twin(tmp_path: Path) -> None:
             "import",
             "(%x: tensor<1x3x4x5xf32>)",
             "(%x: tensor<1x3x4x5xf32>, %more: tensor<4xf32>)",
-            "2 arguments, Partition_0 has 1 behind 'import'",
+            "2 arguments, but function 'Partition_0', which it replaces after 'import', has 1",
             "func.func @Partition_0",
         ),
         (
@@ -209,7 +209,7 @@ def test_a_function_without_its_twin_leaves_the_twin(tmp_path: Path) -> None:
         ("import", '["Scale/scale.cl"', '["Other/scale.cl"', "but no flag gives this asset", "@Scale("),
         ("import", 'op_name = "Scale"', 'op_name = "Scales"', "but no flag gives this asset", "@Scale("),
         ("plan-memory", "@CMX[256]", "@CMX[0]", "overlap", "@CMX[0]"),
-        ("plan-memory", "num_shaves = 8", "num_shaves = 9", "EMU8 has only 8 shaves", "VPUIP.OCL @Scale "),
+        ("plan-memory", "num_shaves = 8", "num_shaves = 9", "vector processors (shaves), but EMU8 has only 8", "VPUIP.OCL @Scale "),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_with_its_line(
@@ -304,7 +304,7 @@ def all_on_the_cpu(tmp_path: Path) -> Path:
 def test_nothing_is_replaced_where_no_op_goes_to_the_npu(all_on_the_cpu: Path) -> None:
     output = all_on_the_cpu.with_name("out.tflite")
     options = ApplyOptions(compiler=CompilerOptions(replace_ir={"Partition_0": "no.mlir"}))
-    with pytest.raises(LiteRtError, match="--replace_ir names function 'Partition_0'") as error:
+    with pytest.raises(LiteRtError, match="no function 'Partition_0' to replace") as error:
         apply_plugin(all_on_the_cpu, output, options)
     assert error.value.status is Status.NOT_FOUND and error.value.where == "no.mlir"
     assert "no op went to the NPU" in error.value.what and not output.exists()
@@ -350,7 +350,12 @@ def test_a_flag_that_names_no_function_and_text_is_refused(texts: list[str], mes
 @pytest.mark.parametrize(
     ("pattern", "change", "message", "line"),
     [
-        (r"global_size = array<.*?>,\n", "", "VPUIP.OCL without global_size", "VPUIP.OCL @Scale "),
+        (
+            r"global_size = array<.*?>,\n",
+            "",
+            "VPUIP.OCL needs the attribute global_size",
+            "VPUIP.OCL @Scale ",
+        ),
         (
             r"-> \(%y\)",
             "-> (%1)",
