@@ -116,6 +116,6 @@ func.func private @Op(tensor<4xf32, "odd">) -> tensor<4xf32>
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   func.return %x : tensor<4xf32>
 }"""
-    with pytest.raises(LiteRtError, match="a pass fails on this edited IR text") as error:
+    with pytest.raises(LiteRtError, match="a compiler pass fails on this IR text") as error:
         transform_text(text, "text.mlir", "lower-ie-to-iert")
     assert error.value.where == "text.mlir"

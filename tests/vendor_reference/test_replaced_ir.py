@@ -181,7 +181,7 @@ def test_a_function_without_its_twin_leaves_the_twin(tmp_path: Path) -> None:
             "import",
             "(%x: tensor<1x3x4x5xf32>)",
             "(%x: tensor<1x3x4x5xf32>, %more: tensor<4xf32>)",
-            "2 arguments, but function 'Partition_0', which it replaces after 'import', has 1",
+            "'Partition_0', which it replaces after 'import', has 1",
             "func.func @Partition_0",
         ),
         (
@@ -209,7 +209,7 @@ def test_a_function_without_its_twin_leaves_the_twin(tmp_path: Path) -> None:
         ("import", '["Scale/scale.cl"', '["Other/scale.cl"', "but no flag gives this asset", "@Scale("),
         ("import", 'op_name = "Scale"', 'op_name = "Scales"', "but no flag gives this asset", "@Scale("),
         ("plan-memory", "@CMX[256]", "@CMX[0]", "overlap", "@CMX[0]"),
-        ("plan-memory", "num_shaves = 8", "num_shaves = 9", "vector processors (shaves), but EMU8 has only 8", "VPUIP.OCL @Scale "),
+        ("plan-memory", "num_shaves = 8", "num_shaves = 9", "but EMU8 has only 8", "VPUIP.OCL @Scale "),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_with_its_line(
