@@ -72,7 +72,7 @@ class Op:
         of a FlexBuffer, or the fields in `raw_options`. For an op whose attributes an `Extractor` sets, `enabled`
         has no effect.
       raw_options: Fields of the C struct in the op's options; None if the options are a FlexBuffer.
-      layout: Layout of the op's tensors in partitions that the vendor's compiler gets in NCHW. With "image",
+      layout: Which layout the op's tensors get if the vendor's compiler works in NCHW. With "image",
         tensors of rank 4 and 5, except constants, are images in NCHW. With "any", the host chooses one layout,
         NHWC or NCHW, for all of the op's tensors of rank 4 and 5. With None, all tensors keep the order of
         dimensions that they have in the file.

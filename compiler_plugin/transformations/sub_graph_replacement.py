@@ -132,7 +132,7 @@ class SubgraphReplacement(ConfiguredReplacement):
         return count
 
     def find_unmatched(self) -> list[str]:
-        """Returns a sentence for the report about each description that has matched no ops so far.
+        """Returns sentences for the report: one sentence for each description that has matched no ops so far.
 
         If a description has scopes, which are regular expressions for prefixes of op names, there is a sentence
         for each scope without a match.
