@@ -88,7 +88,8 @@ typedef struct LiteRtCompilerContext {
    * options that the user gave for a vendor are stored under the vendor's identifier, in a format that the vendor
    * defines. In litert-npu, the identifier is the manufacturer's name in small letters. The stored data is a C string
    * in the format TOML, with the flags that begin with this name. For example, `--acme_tiles=4 --acme_mode=fast` become
-   * the lines `tiles = 4` and `mode = "fast"` under the identifier `acme`. */
+   * the lines `tiles = 4` and `mode = "fast"` under the identifier `acme`. `destroy_options` does nothing in
+   * litert-npu, because the host destroys its options itself. */
   LiteRtStatus (*push_op)(LiteRtOpList op_list, LiteRtOp op, LiteRtParamIndex partition_index);
   LiteRtStatus (*get_opaque_options)(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
   LiteRtStatus (*find_opaque_options_data)(
@@ -101,7 +102,8 @@ typedef struct LiteRtCompilerContext {
    * returns Unsupported or InvalidArgument. Options with named values have the numbers of the TFLite schema. A fused
    * activation is NONE (0), RELU (1), RELU_N1_TO_1 (2), RELU6 (3), TANH (4) or SIGN_BIT (5). A padding is SAME (0) or
    * VALID (1). The mode of a mirror pad is REFLECT (0) or SYMMETRIC (1). A weights format is DEFAULT (0) or
-   * SHUFFLED4x16INT8 (1). */
+   * SHUFFLED4x16INT8 (1). A quantized bias type is a TensorType of the schema, such as INT32 (2). If the option
+   * `offset` of STRIDED_SLICE is true, the ends are relative to the begins. */
   LiteRtStatus (*get_strided_slice_begin_mask_option)(LiteRtOp op, int32_t* begin_mask);
   LiteRtStatus (*get_strided_slice_end_mask_option)(LiteRtOp op, int32_t* end_mask);
   LiteRtStatus (*get_strided_slice_shrink_axis_mask_option)(LiteRtOp op, int32_t* shrink_axis_mask);
@@ -215,13 +217,14 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_custom_options)(
       LiteRtOp op, const uint8_t** custom_options, int32_t* custom_options_size);
 
-  /* 1040: The following slot serializes a model to bytes. */
+  /* 1040: The following slot serializes a model to bytes. The array `signature_keys` has a name for each subgraph of
+   * the model; the subgraph becomes a signature with this name. The model begins at `buf` + `offset`. */
   LiteRtStatus (*serialize_model_with_signatures)(
       LiteRtModel model, uint8_t** buf, size_t* size, size_t* offset, bool destroy_model,
       char** signature_keys, size_t num_signatures, LiteRtModelSerializationOptions options);
 
   /* 1048: The following slots have existed since version 1.1 of the table. They change a graph, and are for
-   * transformations. */
+   * transformations. To set the options of a new op, pass a pointer to the value of each option. */
   LiteRtStatus (*build_tensor)(
       LiteRtBuilder builder, LiteRtTensorTypeId tensor_type_id,
       LiteRtRankedTensorType ranked_tensor_type, LiteRtUnrankedTensorType unranked_tensor_type,
@@ -247,8 +250,8 @@ typedef struct LiteRtCompilerContext {
   LiteRtStatus (*get_block_wise_quantization)(
       LiteRtTensor tensor, LiteRtQuantizationBlockWise* block_wise_quantization);
 
-  /* 1104: The following slots have existed since version 1.3 of the table. The last slot reads an option; the other
-   * slots set options of new ops. */
+  /* 1104: The following slots have existed since version 1.3 of the table. The last slot reads an option. The other
+   * slots set the options of new ops: pass a pointer to the value of each option. */
   LiteRtStatus (*build_shlo_composite_op_option)(
       LiteRtBuilder builder, LiteRtOp op, const char* name, int32_t* decomposition_subgraph_index,
       int32_t* version, const uint8_t* attributes, size_t attributes_size);

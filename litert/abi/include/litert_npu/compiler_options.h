@@ -19,8 +19,8 @@ typedef struct LiteRtCompilerOptionsT* LiteRtCompilerOptions;
  * runtime is also in the process, a call of LiteRtGetOpaqueOptions by name may reach the runtime's function instead of
  * the host's function. */
 LiteRtStatus LiteRtGetOpaqueOptions(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
-/* Finds the compiler's options among the opaque options. The status is NotFound if the opaque options do not contain
- * the compiler's options. */
+/* Finds the compiler's options, which contain the custom ops and their assets, among the opaque options. The status is
+ * NotFound if the opaque options do not contain the compiler's options. */
 LiteRtStatus LiteRtFindCompilerOptions(
     LiteRtOpaqueOptions opaque_options, LiteRtCompilerOptions* compiler_options);
 /* Returns the number of custom ops for which the user gave an asset. */

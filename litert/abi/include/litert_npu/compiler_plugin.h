@@ -93,8 +93,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetNumCompilerPluginSupportedSocModels(
  *
  * [soc_models.names] The name of a SoC model is a text of 1 to 123 bytes. It differs from the names of the other SoC
  * models, and stays valid until the plugin is destroyed.
- * [soc_models.each] `partition` and `compile` accept each SoC model, but `partition` may select fewer ops for some SoC
- * models.
+ * [soc_models.each] LiteRtCompilerPluginPartition and LiteRtCompilerPluginCompile accept each SoC model, but
+ * LiteRtCompilerPluginPartition may select fewer ops for some SoC models.
  * [soc_models.index] An index beyond the last SoC model is refused with InvalidArgument, IndexOOB or Unsupported. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginSupportedSocModel(
     LiteRtCompilerPlugin compiler_plugin, LiteRtParamIndex soc_model_idx, const char** soc_model_name);
@@ -132,8 +132,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginRegisterAllTransformations(
  * ops.
  *
  * [partition.ops] Each op that the plugin pushes belongs to the given subgraph, and is pushed only once. A partition
- * consists of ops that have the same partition index and are consecutive in execution order. Therefore no path through
- * CPU ops leads from a partition back to the same partition.
+ * consists of ops that the plugin pushed with the same partition index (an argument of `push_op`), and that are
+ * consecutive in execution order. Therefore no path through CPU ops leads from a partition back to the same partition.
  * [partition.reads_only] LiteRtCompilerPluginPartition does not change the subgraph.
  * [partition.soc_model] If `soc_model` is NULL, the plugin chooses a SoC model.
  * [partition.repeatable] The host calls LiteRtCompilerPluginPartition for each subgraph, and again after a change of
@@ -142,11 +142,12 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginPartition(
     LiteRtCompilerPlugin compiler_plugin, const char* soc_model, LiteRtSubgraph subgraph,
     LiteRtOpList selected_ops);
 
-/* Returns the reason why the plugin did not take an op of the last subgraph that `partition` received. The compiler's
- * report shows this reason. Stock LiteRT does not know this function, and does not call it.
+/* Returns the reason why the plugin did not take an op of the subgraph that the last call of
+ * LiteRtCompilerPluginPartition received. The compiler's report shows this reason. Stock LiteRT does not know this
+ * function, and does not call it.
  *
  * [refusal.text] `op_idx` is the op's index in the subgraph. The reason is a phrase or a sentence in UTF-8, and stays
- * valid until the next call of `partition`, or until the plugin is destroyed.
+ * valid until the next call of LiteRtCompilerPluginPartition, or until the plugin is destroyed.
  * [refusal.none] The status is NotFound if the plugin took the op or gives no reason, or if the index is beyond the
  * last op. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginGetRefusal(
@@ -162,8 +163,8 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginGetRefusal(
  * [compile.soc_model] If `soc_model` is NULL, the plugin chooses a SoC model.
  * [compile.repeatable] The host may call LiteRtCompilerPluginCompile again, even before it destroys the first result.
  * [compile.failure] After a failure of LiteRtCompilerPluginCompile, the out argument is unchanged or NULL, and the
- * plugin can be used again. The status Unsupported means that the plugin refuses the partitions; litert-npu then tries
- * again with fewer ops. */
+ * plugin can be used again. A plugin should take only ops that it can compile (rule compile.ok). If a plugin returns
+ * Unsupported nevertheless, litert-npu tries again with fewer ops. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginCompile(
     LiteRtCompilerPlugin compiler_plugin, const char* soc_model, LiteRtModel partitions,
     LiteRtCompiledResult* compiled_result);
@@ -176,7 +177,7 @@ LITERT_CAPI_EXPORT void LiteRtDestroyCompiledResult(LiteRtCompiledResult result)
 /* Returns the number of byte code modules in a compile result.
  *
  * [result.modules] A compile result with NPU calls has at least one byte code module.
- * [result.nothing] If `partition` selected no ops, stock LiteRT's `apply_plugin_main` calls
+ * [result.nothing] If LiteRtCompilerPluginPartition selected no ops, stock LiteRT's `apply_plugin_main` calls
  * LiteRtCompiledResultNumByteCodeModules with a NULL result. Return Ok and 0 modules for a NULL result; otherwise
  * `apply_plugin_main` fails. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompiledResultNumByteCodeModules(

@@ -80,7 +80,7 @@ typedef struct LiteRtDispatchInterface {
    *
    * [capabilities.basic] The capabilities include kLiteRtDispatchCapabilitiesBasic.
    * [capabilities.parts] The capabilities include Async if and only if the table has an `async_interface`, and Graph if
-   * and only if the table has a `graph_interface`. The library fills all slots of each of these interfaces. */
+   * and only if the table has a `graph_interface`. The library fills all slots of each interface that the table has. */
   LiteRtStatus (*get_capabilities)(int* capabilities);
   /* Opens the device for one loaded model.
    *
@@ -173,8 +173,8 @@ typedef struct LiteRtDispatchInterface {
       LiteRtTensorBufferHandle handle);
   /* Detaches a buffer from an input.
    *
-   * [detach.stale] If a handle was never attached, or is no longer attached, detaching it changes nothing: a buffer
-   * that is attached under another handle stays attached. */
+   * [detach.stale] If a handle is not attached to an input, detaching the handle from this input changes nothing.
+   * Another handle that is attached to the input stays attached. */
   LiteRtStatus (*detach_input)(
       LiteRtDispatchInvocationContext invocation_context, int input_index, LiteRtTensorBufferHandle handle);
   /* Detaches a buffer from an output, under the same rules as for inputs. */
@@ -186,9 +186,10 @@ typedef struct LiteRtDispatchInterface {
    * [invoke.written] When `invoke` returns Ok, it has written all outputs.
    * [invoke.values] The values of the outputs are as close to the values of LiteRT's CPU kernels as the NPU's
    * arithmetic allows. The error of a float value is at most one hundredth of the sum of the absolute values of the
-   * terms that the op adds up. If this sum is not known, the error is at most one hundredth of the largest output. The
-   * flag `--tolerance` of `litert-npu vendor check` changes this limit. The error of an 8-bit or 16-bit integer value
-   * is at most one quantization step for each op of the call. All other values are equal to LiteRT's values.
+   * terms that the op adds up, such as the products of a convolution. If `litert-npu vendor check` cannot compute this
+   * sum, for example for a call with several ops, the error is at most one hundredth of the largest output. The flag
+   * `--tolerance` of this command changes the limit. The error of an 8-bit or 16-bit integer value is at most one
+   * quantization step for each op of the call. All other values are equal to LiteRT's values.
    * [values.input_order] The inputs of a call are in the order of its subgraph's inputs; an op of the subgraph may read
    * them in another order.
    * [values.padding] SAME padding is the same as in TensorFlow: if the number of added rows or columns is odd, one more
@@ -215,8 +216,8 @@ typedef struct LiteRtDispatchInterface {
    * [invoke.memory] `invoke` does not leak memory: the memory of the process does not grow with the number of runs.
    * [invoke.threads] The host may use different contexts at the same time, from any thread. The host makes only one
    * call at a time on an invocation context, and only one call at a time on a device context. Attaching or detaching a
-   * buffer counts as a call on the invocation context and on the device context. The host may register and unregister
-   * buffers of a device context while functions of this device context run. */
+   * buffer counts as a call on the invocation context and on the device context. While `invoke` runs on an invocation
+   * context, the host may register and unregister buffers of the device context. */
   LiteRtStatus (*invoke)(LiteRtDispatchInvocationContext invocation_context);
   /* Optional: starts the collection of metrics. The next four slots are optional, too.
    *
@@ -368,8 +369,8 @@ typedef struct LiteRtDispatchApiWithAssets {
  * [api.version] The version of the table LiteRtDispatchApi is 0.1.0.
  * [api.room] LiteRtDispatchGetApi writes no byte after the first `abi_header.struct_size` bytes of the table, because
  * stock LiteRT's table has only 56 bytes.
- * [api.interface] LiteRtDispatchGetApi fills `interface`, which stays valid while the library is loaded.
- * LiteRtDispatchGetApi may leave `abi_header` unchanged.
+ * [api.interface] LiteRtDispatchGetApi fills the field `interface` with a pointer to a LiteRtDispatchInterface, which
+ * stays valid while the library is loaded. LiteRtDispatchGetApi may leave `abi_header` unchanged.
  * [api.null] Recommended: a NULL table is refused with InvalidArgument. Hosts do not pass NULL.
  * [memory.handlers] `tensor_buffer_handlers_def` is NULL, or contains the functions create, destroy, lock and unlock
  * for 1 to 16 types of memory. The host's own types of memory are not among these types. The functions clear and import

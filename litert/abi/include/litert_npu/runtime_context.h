@@ -48,14 +48,16 @@ typedef struct LiteRtRuntimeContext {
   /* 80: The options that the user gave for a vendor are stored under the vendor's identifier, in a format that the
    * vendor defines. If there are no such options, the status is NotFound. In litert-npu, the identifier is the vendor's
    * name from the library's file name, in small letters: `acme` for libLiteRtDispatch_Acme.so. Dispatch options such as
-   * `--dispatch_option tiles=4` become a C string in TOML, with one option on each line. */
+   * `--dispatch_option tiles=4` become a C string in TOML, with one option on each line. `destroy_options` does nothing
+   * in litert-npu, because the host destroys its options itself. */
   LiteRtStatus (*get_opaque_options)(LiteRtOptions options, LiteRtOpaqueOptions* opaque_options);
   LiteRtStatus (*find_opaque_options_data)(
       LiteRtOpaqueOptions options, const char* payload_identifier, void** payload_data);
   void (*destroy_options)(LiteRtOptions options);
 
-  /* 104: The following slots read and set options of the environment. The status for an option that is not set is
-   * NotFound. */
+  /* 104: The following slots read and set options of the environment, an object of the host with settings such as the
+   * folder of the dispatch library. The status for an option that is not set is NotFound. In litert-npu, an environment
+   * never has a GPU environment, and `gpu_environment_create` returns Unsupported. */
   LiteRtStatus (*get_environment_options)(LiteRtEnvironment env, LiteRtEnvironmentOptions* options);
   LiteRtStatus (*get_environment_options_value)(
       LiteRtEnvironmentOptions options, LiteRtEnvOptionTag tag, LiteRtAny* option_value);
@@ -74,11 +76,12 @@ typedef struct LiteRtRuntimeContext {
   LiteRtStatus (*unwrap_delegate)(LiteRtDelegateWrapper wrapper, TfLiteOpaqueDelegate** delegate);
 
   /* 160: The following slots handle tensor buffers. The size of a buffer is the size of its memory; the packed size is
-   * the size of the tensor's elements without padding. `lock_tensor_buffer` waits for the buffer's event, and returns
-   * the address of the memory. Unlock a buffer before you lock it again: stock LiteRT's runtime refuses a second lock.
-   * A slot for one kind of memory refuses buffers with other kinds of memory. `get_tensor_buffer_host_memory` is for
-   * host memory, and works without a lock of the buffer. `get_tensor_buffer_custom_tensor_buffer_handle` returns the
-   * `memory_handle` that the vendor's own handlers made. */
+   * the size of the tensor's elements without padding. The tensor's data begin at the buffer's offset in its memory; in
+   * litert-npu, this offset is always 0. `lock_tensor_buffer` waits for the buffer's event, and returns the address of
+   * the memory. Unlock a buffer before you lock it again: stock LiteRT's runtime refuses a second lock. A slot for one
+   * kind of memory refuses buffers with other kinds of memory. `get_tensor_buffer_host_memory` is for host memory, and
+   * works without a lock of the buffer. `get_tensor_buffer_custom_tensor_buffer_handle` returns the `memory_handle`
+   * that the vendor's own handlers made. */
   LiteRtStatus (*create_tensor_buffer_from_host_memory)(
       const LiteRtRankedTensorType* tensor_type, void* host_buffer_addr, size_t host_buffer_size,
       LiteRtHostMemoryDeallocator deallocator, LiteRtTensorBuffer* buffer);
@@ -112,7 +115,7 @@ typedef struct LiteRtRuntimeContext {
       LiteRtTensorBuffer tensor_buffer, void** host_buffer_addr, int* fd);
 
   /* 296: The following slots handle events. An asynchronous run signals an event for each output; the output's buffer
-   * refers to this event. */
+   * refers to this event. If the timeout of `wait_event` is -1, the slot waits until the event is signaled. */
   LiteRtStatus (*has_tensor_buffer_event)(LiteRtTensorBuffer tensor_buffer, bool* has_event);
   LiteRtStatus (*get_tensor_buffer_event)(LiteRtTensorBuffer tensor_buffer, LiteRtEvent* event);
   LiteRtStatus (*set_tensor_buffer_event)(LiteRtTensorBuffer tensor_buffer, LiteRtEvent event);
