@@ -57,7 +57,7 @@ typedef struct LiteRtRuntimeContext {
 
   /* 104: The following slots read and set options of the environment, an object of the host with settings such as the
    * folder of the dispatch library. The status for an option that is not set is NotFound. In litert-npu, an environment
-   * never has a GPU environment, and `gpu_environment_create` returns Unsupported. */
+   * never has a GPU environment; `add_environment_options` and `gpu_environment_create` return Unsupported. */
   LiteRtStatus (*get_environment_options)(LiteRtEnvironment env, LiteRtEnvironmentOptions* options);
   LiteRtStatus (*get_environment_options_value)(
       LiteRtEnvironmentOptions options, LiteRtEnvOptionTag tag, LiteRtAny* option_value);
@@ -137,11 +137,12 @@ typedef struct LiteRtRuntimeContext {
   LiteRtStatus (*external_litert_buffer_context_get_run_options)(
       LiteRtExternalLiteRtBufferContext context, LiteRtOptions* run_options);
   /* 400: The following slot returns the kinds of hardware that options allow. It has existed since version 1.1 of the
-   * table. */
+   * table, and returns Unsupported in litert-npu. */
   LiteRtStatus (*get_options_hardware_accelerators)(
       LiteRtOptions options, LiteRtHwAcceleratorSet* hardware_accelerators);
 
-  /* 408: The following slot adds a metric to a metrics object. It has existed since version 1.2 of the table. */
+  /* 408: The following slot adds a metric to a metrics object. It has existed since version 1.2 of the table, and
+   * returns Unsupported in litert-npu. */
   LiteRtStatus (*append_metric)(LiteRtMetrics metrics, const LiteRtMetric* metric);
 } LiteRtRuntimeContext;
 
