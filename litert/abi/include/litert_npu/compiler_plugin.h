@@ -37,8 +37,8 @@ typedef struct {
  * The host can call LiteRtGetCompilerPluginVersion before it creates a plugin.
  * [plugin.statuses] Each status that a function of this header returns is a value of the enum LiteRtStatus.
  * [plugin.null_arguments] Recommended: if an out argument (a pointer to memory for a result) or a handle is NULL, a
- * function returns InvalidArgument and does nothing else. Hosts pass NULL only in place of a compile result (rule
- * result.nothing). */
+ * function returns InvalidArgument and does nothing else. The exceptions are the arguments for which another rule
+ * allows NULL, such as create.no_options and result.nothing. Hosts pass NULL only for these arguments. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtGetCompilerPluginVersion(LiteRtApiVersion* api_version);
 
 /* Returns the name of the manufacturer. Users select the plugin by this name, with the flag `--soc_manufacturer`. Each
@@ -116,14 +116,15 @@ LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginCheckCompilerCompatibility(
     LiteRtApiVersion api_version, LiteRtCompilerPlugin compiler_plugin, LiteRtEnvironmentOptions env,
     LiteRtOptions options, const char* soc_model_name);
 
-/* Returns the transformation patterns that the host applies before it partitions the model.
+/* Returns the transformations that the host applies before it partitions the model. The pattern of a transformation is
+ * a function that the host calls for an op of the graph; if the op matches, the function changes the graph.
  *
  * [transformations.lifetime] The array of transformations and the names in the array belong to the plugin, and stay
  * valid until the plugin is destroyed.
  * [transformations.none] If the plugin has no patterns, `num_patterns` is 0, and the array may be NULL.
  * [transformations.pattern] A pattern that does not match changes nothing and returns PatternNoMatch. A pattern that
  * matches changes the graph only through its argument `builder`. The host scans the graph again after each match. The
- * host tries patterns with a higher `benefit` first. */
+ * host first tries the transformations with a higher `benefit`, a field of LiteRtTransformation. */
 LITERT_CAPI_EXPORT LiteRtStatus LiteRtCompilerPluginRegisterAllTransformations(
     LiteRtCompilerPlugin compiler_plugin, LiteRtTransformation** transformations,
     LiteRtParamIndex* num_patterns);

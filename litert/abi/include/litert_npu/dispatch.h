@@ -7,9 +7,9 @@
  * `check_runtime_compatibility`. For each model, the host calls `device_context_create` and registers the model's
  * assets. For each NPU call, the host calls `invocation_context_create`, and then asks for the memory requirements of
  * all inputs and of all outputs. After this, the host registers and attaches each buffer. For each run, the host calls
- * `set_scheduling_info`, `set_options` and `invoke`. At the end, the host detaches all buffers, then unregisters them,
- * then destroys the contexts. Each paragraph that begins with a name, such as invoke.written, is a rule of the
- * contract; `litert-npu vendor check` reports the names of broken rules. */
+ * `invocation_context_set_scheduling_info`, `invocation_context_set_options` and `invoke`. At the end, the host
+ * detaches all buffers, then unregisters them, then destroys the contexts. Each paragraph that begins with a name, such
+ * as invoke.written, is a rule of the contract; `litert-npu vendor check` reports the names of broken rules. */
 #ifndef LITERT_NPU_DISPATCH_H_
 #define LITERT_NPU_DISPATCH_H_
 
