@@ -15,7 +15,7 @@ _COMPARED_BYTES = 64
 
 
 class MergeEqualOps(Transformation):
-    """Merges ops that compute the same result, such as MAX_POOL_2D, PAD or MUL ops that a converter wrote twice."""
+    """Merges ops that compute the same result, such as MAX_POOL_2D, PAD or MUL ops that a converter repeats."""
 
     def run_before(self) -> Sequence[str]:
         """Runs before folding, so that a merged op is folded once."""
