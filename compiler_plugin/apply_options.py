@@ -35,7 +35,7 @@ class ApplyOptions:
 
     Attributes:
       soc_manufacturer: Vendor of the NPU; "" for the reference vendor.
-      soc_model: SoC model; "" for the first model of the vendor's plugin.
+      soc_model: SoC model; "" for the first SoC model that the vendor's plugin lists.
       libs: Folders that are searched for plugins, in addition to the installed plugins.
       subgraphs: Indices of the subgraphs to compile; an empty list selects all subgraphs.
       require_npu: Names of ops that must run on the NPU; the name `all` stands for every op.

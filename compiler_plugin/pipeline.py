@@ -118,7 +118,8 @@ def apply_plugin(
 
     Args:
       model_path: Path of a TFLite model that is not compiled.
-      output_path: Path of the compiled file, which must not be an input file; "" to write no file.
+      output_path: Path of the compiled file; "" to write no file. The compiled file must not replace a file that
+        the compilation reads.
       options: Options for compiling the model; None means the default options.
       progress: Function that is called with the progress of the compilation. None means the function of the
         enclosing block `with litert.core.progress.listening(...)`; without such a block, no function is called.
@@ -163,8 +164,8 @@ def apply_in_memory(
     the file can be written. `registered` is the vendor's plugin, if the caller has already loaded it.
 
     Yields:
-      The compiled model, ready to write, and the report without the path and size of an output file. The model's
-      files stay open until the end of the `with` block.
+      The compiled model, ready to write, and the report without the path and size of an output file. The files
+      that contain the model's data stay open until the end of the `with` block.
     """
     options = options or ApplyOptions()
     by_flag, limit = options.compiler.custom_op_infos, options.compiler.max_partitions

@@ -38,7 +38,7 @@ class Hardware(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """One op that a plugin takes (`LiteRtPushOp`).
+    """One op that a plugin selects for the NPU, like a call of `LiteRtPushOp` in C.
 
     Attributes:
       op: Op of the subgraph that the host passed to `partition`.
@@ -50,7 +50,7 @@ class Selection:
 
 
 class OpList:
-    """The ops that a plugin takes from a subgraph, and the reasons why the other ops stay on the CPU."""
+    """The ops of a subgraph that a plugin selects for the NPU, and the reasons why other ops stay on the CPU."""
 
     def __init__(self) -> None:
         self.selected: list[Selection] = []
@@ -208,8 +208,9 @@ class CompilerPlugin(Protocol):
         itself, as if they were in `custom_op_infos`.
 
         Args:
-          paths: The files and folders from `--custom_layers`; the vendor defines their format. Plugins should
-            ignore subfolders, because models compiled with layers from subfolders are never cached.
+          paths: Files and folders from `--custom_layers`, or, in the second call, from LITERT_NPU_CUSTOM_LAYERS;
+            the vendor defines their format. Plugins should ignore subfolders: the cache does not watch files in
+            subfolders; a model with layers from subfolders is therefore compiled again at each load.
           op_names: Names of the model's ops, including builtin ops, but without ops that have an asset from a
             flag.
 
@@ -227,7 +228,7 @@ class CompilerPlugin(Protocol):
         )
 
     def close(self) -> None:
-        """Releases the plugin's resources (`LiteRtDestroyCompilerPlugin`)."""
+        """Releases the plugin's resources, like `LiteRtDestroyCompilerPlugin` in C."""
         ...
 
 
@@ -262,7 +263,7 @@ class CompilerPluginFactory(ABC):
     def create(
         self, environment_options: EnvironmentOptions, compiler_options: CompilerOptions
     ) -> CompilerPlugin:
-        """Creates a plugin (`LiteRtCreateCompilerPlugin`).
+        """Creates a plugin, like `LiteRtCreateCompilerPlugin` in C.
 
         Raises:
           LiteRtError: INVALID_TOOL_CONFIG, if an option is wrong.

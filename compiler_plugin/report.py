@@ -156,6 +156,8 @@ class TransformationReport:
 class Report:
     """Report of a command that compiles, partitions or transforms a model.
 
+    A composite is an op with a subgraph of other ops that can replace the composite.
+
     Attributes:
       cmd: Name of the command: `apply`, `partition`, `compile`, `noop` or `transform`.
       model_path, output_path: Paths as the user gave them; the output path is "" if the command writes no file.
@@ -165,18 +167,17 @@ class Report:
         model", or both.
       plugin: Where the plugin was found: a file path or an installed package.
       plugin_sdk_version: Version of the vendor's compiler.
-      ops: All ops of the input model, in order. If ops replace a composite, the list contains these ops instead of
-        the composite.
-      composites: All composites of the input model, in order. A composite is an op with a subgraph of other ops
-        that can replace the composite.
+      ops: All ops of the input model, in order. If the compiler replaces a composite by other ops, the list
+        contains these ops instead of the composite.
+      composites: All composites of the input model, in order.
       calls: NPU calls of the output model.
       modules: Sizes of the byte code modules, in bytes.
       assets: Embedded assets, and companion files (the files that assets refer to), in the order of the output
         file.
       transformations: Transformations in the order in which they ran.
       memory: Memory plan of each NPU call, if the vendor provides memory plans.
-      expected_times: For each NPU call, the time that the vendor expects for the call, and the time for the same
-        ops on the CPU; empty if the vendor provides no times.
+      expected_times: The vendor's estimates for each NPU call: the time of the call, and the time that the same
+        ops would take on the CPU. Empty if the vendor provides no estimates.
       notes: Notes from the vendor.
       warnings: Warnings from the host, which is `apply_plugin` itself.
       not_runnable: Names of custom ops that run neither on the NPU nor on the CPU with stock LiteRT. A program

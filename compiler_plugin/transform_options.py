@@ -40,7 +40,8 @@ class TransformOptions:
         exist.
       input_shapes: Mapping from the names of the model's inputs to new shapes. The inputs get these shapes before
         transformations run. -1 means a size that is known only at run time.
-      data_layout: Data layout of the model's inputs and outputs: `NHWC` or `NCHW`.
+      data_layout: Layout of the model's inputs and outputs that have four or five dimensions. `NHWC` keeps the
+        layout of the model; `NCHW` adds a TRANSPOSE op at each of these inputs and outputs.
     """
 
     extensions: Sequence[str] = option(
@@ -159,8 +160,8 @@ class Phase(str, Enum):
     """A phase of transformations; the value is the name of the phase's subfolder in an extension folder.
 
     The phases run in the order `FRONT`, `MIDDLE`, `BACK`. In `FRONT`, only the shapes of inputs and constants are
-    known. After `FRONT`, all shapes that follow from the model are inferred. If the layout is changed, `BACK` runs
-    after this change.
+    known. After `FRONT`, all shapes that follow from the model are inferred. If the vendor's compiler gets
+    partitions in the layout NCHW, `BACK` also runs on these partitions, after the change of layout.
     """
 
     FRONT = "front"

@@ -98,9 +98,9 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
         host does not use them to find a vendor's table.
       capabilities: BASIC, plus ASYNC if `async_interface` is set, plus GRAPH if `graph_interface` is set.
       can_reshape: Whether the host may change the input and output shapes of an existing invocation context (the
-        object for one NPU call). Buffers may be attached to the context at this time. To change shapes, the host
-        calls `get_input_requirements` and `get_output_requirements` again. If False, the host creates a new
-        invocation context when the shapes change.
+        object for one NPU call). To change shapes, the host calls `get_input_requirements` and
+        `get_output_requirements` again; during these calls, buffers may be attached to the context. If False, the
+        host creates a new invocation context when the shapes change.
       async_interface, graph_interface: Optional functions for asynchronous runs and for graphs; None if the vendor
         does not support them.
       buffer_handlers: Functions that allocate device memory, for vendors whose buffer requirements exclude host
@@ -216,8 +216,8 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     ) -> TensorBufferRequirements:
         """Returns the requirements for the buffer of an input; the default is host memory in row-major order.
 
-        A dimension of -1 is not known yet. If a dimension is -1, the returned size must be enough for the largest
-        possible tensor.
+        In `tensor_type`, a dimension of -1 is not known yet. If a dimension is -1, the returned size must be
+        enough for the largest possible tensor.
         """
         return find_requirements(self, "get_input_requirements", tensor_type)
 
@@ -277,7 +277,7 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     def set_scheduling_info(
         self, invocation_context: InvocationContext, scheduling_info: SchedulingInfo
     ) -> None:
-        """Sets the scheduling info of the next run; the host fills all fields.
+        """Sets the priority and the other scheduling info of the next run; the host has set all fields.
 
         If this function raises an error, the host logs the error and starts the run anyway.
         """
@@ -341,9 +341,9 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     ) -> Sequence[str]:
         """Makes each run write the number of its current task to `running`. Optional.
 
-        A task is a step of a run, such as a kernel; the first task has number 1. If a device runs in a separate
-        process, the host calls this function. If the process crashes or hangs, the host's error message contains
-        the description of the current task.
+        A task is a step of a run, such as a kernel; the first task has number 1. The host calls this function only
+        if the device runs in a separate process. If the process crashes or hangs, the host's error message
+        contains the description of the current task.
 
         Args:
           invocation_context: Context of the NPU call.

@@ -149,7 +149,7 @@ class LockMode(IntEnum):
 
 
 class BufferHandlers(ABC, Generic[Memory]):
-    """Allocates device memory, and maps it for the host (`LiteRtCustomTensorBufferHandlersDef`).
+    """Allocates device memory, and maps it for the host, like `LiteRtCustomTensorBufferHandlersDef` in C.
 
     Vendors need buffer handlers if their buffer requirements exclude host memory. The host accesses the memory
     only between `lock` and `unlock`; during this time, the device does not access the memory. If `lock` returns

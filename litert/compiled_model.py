@@ -85,8 +85,8 @@ class CompiledModel:
     ) -> CompiledModel:
         """Loads a model from a file.
 
-        If the model is not compiled, and `hardware_accel` or `options` allows the NPU, the method compiles the
-        model first.
+        If the model is not compiled, and `hardware_accel` or `options` allows the NPU, the method first compiles
+        the model for the NPU.
 
         A large file is memory-mapped instead of read.
 
@@ -94,17 +94,18 @@ class CompiledModel:
           model_path: Path of the model file.
           hardware_accel: Hardware that may run the model; the CPU by default.
           environment: Environment, which gives the folders of compiler plugins and dispatch tables, and the cache
-            folder. A dispatch table contains a vendor's functions that load byte code and run it on the NPU. If
-            loading compiles a model, the cache folder keeps the compiled model for later loads.
+            folder. A dispatch table contains a vendor's functions that load byte code (the compiled parts of a
+            model) and run it on the NPU. If loading compiles a model, the cache folder keeps the compiled model
+            for later loads.
           options: Options for loading and running the model, given instead of `hardware_accel`.
 
         Raises:
           ValueError: If both `hardware_accel` and `options` are given, or the environment is closed.
-          LiteRtError: FILE_IO, NOT_FOUND or INVALID_FLATBUFFER, if the file cannot be read or is damaged.
-            NOT_FOUND, if no dispatch table is found for the vendor of a compiled file. COMPILATION, if only the
-            NPU is allowed, but some ops are not in NPU calls. An error of the compiler is raised only if `options`
-            sets `soc_manufacturer`, `custom_op_infos`, `custom_layers`, `shape_bounds` or `compiler_options`;
-            otherwise, the error is only logged.
+          LiteRtError: NOT_FOUND, if the file does not exist, or if no dispatch table is found for the vendor for
+            which the file was compiled; FILE_IO, if the file cannot be read; INVALID_FLATBUFFER, if the file is
+            damaged. COMPILATION, if only the NPU is allowed, but some ops are not in NPU calls. An error of the
+            compiler is raised only if `options` sets `soc_manufacturer`, `custom_op_infos`, `custom_layers`,
+            `shape_bounds` or `compiler_options`; otherwise, the error is only logged.
         """
         return cls._load(os.fsdecode(model_path), hardware_accel, environment, options)
 
@@ -214,8 +215,8 @@ class CompiledModel:
     def get_output_tensor_details(self, signature_key: str) -> dict[str, dict[str, Any]]:
         """Returns a mapping from output names to their tensors' `name`, `index`, `dtype` and current `shape`.
 
-        A dimension whose size is known only at run time is -1 before the first run, and again after a resize.
-        After a run, `shape` contains the dimension's size in the last run.
+        In `shape`, a dimension whose size is known only at run time is -1 before the first run, and again after an
+        input was resized. After a run, `shape` contains the dimension's size in the last run.
 
         Raises:
           LiteRtError: NOT_FOUND, if no signature has this key; or the error of shape inference, if an input was
@@ -306,7 +307,8 @@ class CompiledModel:
           input_index: Index of the input in the signature.
           dims: The new shape.
           signature_index: Index of the signature.
-          strict: Whether only the dynamic dimensions of the model's input may change.
+          strict: Whether only the dynamic dimensions of the model's input may change. If False, any dimension may
+            change.
 
         Raises:
           LiteRtError: INDEX_OOB, if the model has no such signature or input; INVALID_ARGUMENT, if the input
@@ -347,7 +349,7 @@ class CompiledModel:
         """Runs a signature on buffers, given in the order of the signature's inputs and outputs.
 
         If the shape of an input buffer differs from the shape of the model's input only in dynamic dimensions, the
-        input is resized.
+        model's input gets the shape of the buffer.
 
         Raises:
           ValueError: If a buffer is destroyed.
@@ -477,7 +479,7 @@ class CompiledModel:
             level gives more measurements, and may slow down runs. From level 2 on, each op is measured; all ops
             that XNNPACK runs count as one op, unless `Options.enable_profiling` is set.
           warm_up: Number of runs at the beginning whose times are discarded, because a vendor may prepare its
-            measurements in the first run. The vendor's own measurements include these runs.
+            measurements in the first run. The vendor's own measurements still include the discarded runs.
 
         Raises:
           LiteRtError: ALREADY_EXISTS, if metrics are being collected already; or the vendor's error.

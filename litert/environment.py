@@ -39,8 +39,8 @@ class Environment:
           runtime_path: Path of stock LiteRT's runtime library. The argument is ignored, and exists only because
             programs for stock LiteRT pass it.
           compiler_plugin_path: Folder of compiler plugins, searched in addition to the installed plugins.
-          dispatch_library_path: Folder of dispatch tables and libraries, searched in addition to the installed
-            tables and libraries.
+          dispatch_library_path: Folder of dispatch tables (Python files or shared libraries), searched in addition
+            to the installed tables.
           compiler_cache_dir: Cache folder for models that are compiled when they are loaded. The folder is created
             if it does not exist.
 

@@ -79,14 +79,16 @@ class Options:
       allow_native_assets: Whether machine code in a file's assets may run in this process. The vendor's dispatch
         table gets this value as the option `allow_native_assets`.
       custom_op_infos: Custom ops and the paths of their assets, which are used if the model is compiled at load.
-        This option, and the options below it down to `check_kernels`, have no effect if the model is already
-        compiled or does not use the NPU.
+        This option, and the options from `soc_manufacturer` to `check_kernels` in this list, have no effect if the
+        model is already compiled or does not use the NPU.
       soc_manufacturer: Vendor of the NPU to compile for; "" for the first vendor whose NPU can run an op of the
         model.
-      soc_model: SoC model to compile for; "" for the first model of the vendor's plugin.
+      soc_model: SoC model to compile for, which requires `soc_manufacturer`; "" for the first SoC model that the
+        vendor's plugin lists.
       compiler_options: Options for vendors' compiler plugins; each name is the name of an `apply_plugin` flag.
-      custom_layers: Files that describe custom layers, and folders of such files. A layer is used if the model
-        contains the layer's op. Assets in `custom_op_infos` take precedence over these layers.
+      custom_layers: Files that describe custom layers (the user's kernels for ops), and folders of such files. A
+        layer is used if the model contains the layer's op. Assets in `custom_op_infos` take precedence over these
+        layers.
       asset_root: Folder that must contain all files to which assets refer; with "", an asset may refer only to
         files in or below its own folder.
       shape_bounds: Mapping from tensor names to the largest shapes of tensors with dynamic shapes. Each input with
@@ -106,7 +108,7 @@ class Options:
         something, and for the first run of each NPU call.
       call_timeout_s: Time limit in seconds for each run of an NPU call except the first run.
       device_memory_bytes: Memory limit of the driver's process, in bytes. The limit applies separately to the
-        model's tensors and to the other data of the process. 0 means half of the machine's memory; other limits
+        model's tensors and to the other data of the process. 0 means half of the machine's memory; any other value
         must be at least 32 MiB.
       sandbox: Mode of the driver's sandbox: `require`, `try` or `off`. In the sandbox, the driver's process can
         read only the driver's files. With `require`, loading fails if the system has no sandbox. With `try`, the
@@ -205,11 +207,11 @@ class Options:
         return {group: _group_flags(group, options) for group, options in groups.items()}
 
     def for_compiler(self) -> CompilerOptions:
-        """Returns the options for compiling the model at load, including `compiler_options` for all vendors.
+        """Returns options for compiling the model at load; `vendor_options` contains all of `compiler_options`.
 
         Raises:
-          LiteRtError: INVALID_TOOL_CONFIG, if the options are invalid for every vendor; for example, if an op has
-            two assets.
+          LiteRtError: INVALID_TOOL_CONFIG, if no vendor can accept the options; for example, if an op has two
+            assets.
         """
         # Here: most models are compiled already.
         from litert.core.compiler_options import CompilerOptions

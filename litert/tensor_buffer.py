@@ -91,7 +91,8 @@ class TensorBuffer:
         Raises:
           ValueError: If `data_array` is not an array, or has a type that `read` does not accept; or if the buffer
             shares a read-only array.
-          LiteRtError: INVALID_ARGUMENT, if the buffer is destroyed, or if the array is larger than the tensor.
+          LiteRtError: INVALID_ARGUMENT, if the buffer is destroyed, or if the array is larger than the buffer's
+            tensor.
         """
         import numpy as np
 
@@ -118,7 +119,7 @@ class TensorBuffer:
             also accepts the types that stock LiteRT accepts: bool, int8, uint8, int32, float16, float32, bfloat16
             and two float8 types.
           LiteRtError: INVALID_ARGUMENT, if the buffer is destroyed, or if the array would be larger than the
-            tensor; or the error of the asynchronous run that writes the buffer.
+            buffer's tensor; or the error of the asynchronous run that writes the buffer.
         """
         import numpy as np
 

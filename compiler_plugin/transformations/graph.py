@@ -236,10 +236,10 @@ class Graph(InferredGraph):
         self.touch(new)
 
     def replace_port(self, old: OutPort, new: OutPort) -> None:
-        """Replaces an output port by another; the new port takes over the tensor's name, quantization and readers.
+        """Replaces an output port; the new port takes over the old port's readers, name and quantization.
 
-        Ops that already read the new port continue to read it. The old op stays, but the replaced output has no
-        readers.
+        Ops that already read the new port continue to read it. The old port's op stays in the graph, but the old
+        port has no readers.
 
         Raises:
           LiteRtError: INVALID_ARGUMENT, if a port is not an output of an op of this graph, or if the new port's op

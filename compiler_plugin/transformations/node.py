@@ -104,12 +104,14 @@ class NodeGraph(Protocol):
 class Node(NodeAttributes):
     """An op, input, constant, variable or result of a subgraph.
 
+    A variable is a tensor that keeps its value between runs; a result stands for an output of the subgraph.
+
     Attributes:
       graph: Graph that contains the node.
       creation: For an op that the graph has created, its position in the order of creation, counted from 1; 0 for
         any other node.
-      result_index, result_name, result_signatures: For a result, its position among the outputs, its name in the
-        model, and its positions in signatures.
+      result_index, result_name, result_signatures: For a result, its position among the subgraph's outputs, its
+        name in the model, and pairs of a signature and the result's position in this signature.
       first_tensor: For a result, the tensor that was the result in the file.
     """
 
@@ -287,8 +289,8 @@ class Node(NodeAttributes):
             can give the number of the new port, which must be the next free number.
           name: Name of the tensor; by default derived from the node's name.
           quantization: Quantization of the tensor.
-          skip_if_exist: Whether to return the port with this number if the port already exists. If False, an
-            existing port is an error.
+          skip_if_exist: Whether to return an existing port that has the given number. If False, an existing port
+            with this number is an error.
         """
         op = self._check_op()
         check_name(name)
@@ -595,7 +597,7 @@ class OutPort(_Port):
         return Connection(self, self.get_destinations())
 
     def get_destinations(self) -> list[InPort]:
-        """Returns the input ports that read this port, including results of the model."""
+        """Returns the input ports that read this port, including the input ports of the model's results."""
         return self.node.graph.find_readers(self.tensor)
 
     def get_destination(self) -> InPort | None:
@@ -740,7 +742,7 @@ class Connection:
         return self._source
 
     def get_destinations(self) -> list[InPort]:
-        """Returns the input ports that read the source, including results of the model."""
+        """Returns the input ports that read the source, including the input ports of the model's results."""
         return list(self._destinations)
 
     def get_destination(self) -> InPort | None:

@@ -65,12 +65,12 @@ class Op:
     types of the outputs.
 
     Attributes:
-      op: Name of the op: the custom code of its nodes. If `type` is set, the written file contains `type` instead
-        of this name.
-      enabled: Whether this class describes the ops with this name in the input model, and not only the ops that
-        transformations create. The attributes of an op in the input model are then the op's options: the entries
-        of a FlexBuffer, or the fields in `raw_options`. For an op whose attributes an `Extractor` sets, `enabled`
-        has no effect.
+      op: Name of the op: the custom code of its nodes. If `attrs` contains `type`, the written file contains the
+        value of `type` instead of this name.
+      enabled: Whether this class also describes the ops with this name in the input model; if False, the class
+        describes only ops that transformations create. If True, the attributes of an op in the input model are the
+        op's options: the entries of a FlexBuffer, or the fields in `raw_options`. For an op whose attributes an
+        `Extractor` sets, `enabled` has no effect.
       raw_options: Fields of the C struct in the op's options; None if the options are a FlexBuffer.
       layout: Which layout the op's tensors get if the vendor's compiler works in NCHW. With "image",
         tensors of rank 4 and 5, except constants, are images in NCHW. With "any", the host chooses one layout,

@@ -74,7 +74,7 @@ class Any:
 
 @dataclass(eq=False, repr=False, slots=True)
 class Const:
-    """Matches a constant; `rewrite` gets the `Const` node.
+    """Matches a constant; `rewrite` gets the constant's node.
 
     The data of a constant are read only after all other parts of the pattern have matched.
 

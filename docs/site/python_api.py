@@ -25,10 +25,10 @@ This page lists the classes and functions that programs, transformations and ven
 results and errors. The command `make golden` generates this page from the docstrings in the source code.
 """
 TEXTS = {
-    "Running models": "A program loads a model, compiled for an NPU or not, and runs the model on arrays or "
-    "buffers. An *NPU call* is an op of a compiled model that runs a part of the model on the NPU. An *asset* is "
-    "a file with the kernel of a custom op. The page [With stock LiteRT](stock_litert.md) compares this package "
-    "with stock LiteRT, which is Google's package `ai_edge_litert`.",
+    "Running models": "A program loads a model and runs the model on arrays or buffers. The model may be compiled "
+    "for an NPU. An *NPU call* is an op of a compiled model that runs a part of the model on the NPU. An *asset* "
+    "is a file with the kernel of a custom op. The page [With stock LiteRT](stock_litert.md) compares this "
+    "package with stock LiteRT, which is Google's package `ai_edge_litert`.",
     "Compiling models": "A program compiles a model as the command `apply_plugin` does, and gets a report.",
     "Building and editing models": "A program builds a model from a few lines of Python, or reads a model, edits "
     "the graph and writes the model again. [Transforming models](transformations.md) is the guide.",

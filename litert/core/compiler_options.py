@@ -194,9 +194,10 @@ class CompilerOptions:
         early.
       allow_native_assets: Whether machine code from the user's assets may run in this process.
       vendor_options: Mapping from the names of the plugin's own options to their values, which are texts.
-      custom_layers: Files that describe custom layers, and directories of such files. Each layer is used for all
-        models that contain the layer's op. For an op, an asset in `custom_op_infos` takes precedence over these
-        files. These files take precedence over the files in the environment variable LITERT_NPU_CUSTOM_LAYERS.
+      custom_layers: Files that describe custom layers (the user's kernels for ops), and directories of such files.
+        Each layer is used for all models that contain the layer's op. For an op, an asset in `custom_op_infos`
+        takes precedence over these files. These files take precedence over the files in the environment variable
+        LITERT_NPU_CUSTOM_LAYERS.
       asset_root: Directory that must contain all files to which assets refer; with "", an asset may refer only to
         files in or below its own directory.
       shape_bounds: Mapping from tensor names to the largest shapes of tensors whose shapes are known only at run

@@ -17,7 +17,7 @@ class ElementType(IntEnum):
 
     Attributes:
       bits: Number of bits of an element in memory; 0 if the size varies (STRING, RESOURCE, VARIANT).
-      mlir: The type's name in MLIR: `f32`, `i8`, `ui8`, `i1`.
+      mlir: The type's name in MLIR, such as `f32`, `i8`, `ui8` or `i1`.
     """
 
     bits: int

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class EnvironmentOptions:
-    """Directories of plugin libraries and of the cache for compiled models.
+    """Directories of compiler plugins, of dispatch tables, and of the cache for compiled models.
 
     The fields have the same names as in `ai_edge_litert.environment`.
 

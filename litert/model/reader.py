@@ -46,8 +46,8 @@ def read_model(source: str | os.PathLike[str] | bytes | memoryview | MappedFile)
         which the model does not copy.
 
     Raises:
-      LiteRtError: NOT_FOUND or FILE_IO, if the file cannot be read; INVALID_FLATBUFFER, if the file is damaged or
-        is not a TFLite model.
+      LiteRtError: NOT_FOUND, if the file does not exist; FILE_IO, if the file cannot be read; INVALID_FLATBUFFER,
+        if the file is damaged or is not a TFLite model.
     """
     if isinstance(source, bytes | bytearray | memoryview):
         return _ModelReader(memoryview(source).cast("B"), None).read()

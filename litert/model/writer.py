@@ -71,8 +71,9 @@ def write_model(
         a digest.
       digest_weights: Whether a file of more than 64 MiB gets a digest, too. A file gets a digest only if the
         model's `has_digest` is true.
-      permissions: Mode bits that the file may have, such as 0o600. The default is 0o666. In a command, the default
-        consists of the bits of 0o666 that all input files have, and of the owner's bits (0o600).
+      permissions: Mode bits that the file may have, such as 0o600. The default is 0o666. If a command or the
+        function `apply_plugin` writes the file, the default contains the owner's bits (0o600), and a bit of 0o666
+        for other users only if every file that was read has this bit.
 
     Raises:
       LiteRtError: FILE_IO, if writing fails; INVALID_GRAPH_INVARIANT, if the graph is inconsistent;

@@ -20,7 +20,7 @@ OP_DETAIL_LEVEL = 2
 
 @dataclass(frozen=True, slots=True)
 class CallMetrics:
-    """Measurements of one NPU call during a collection.
+    """Measurements of one NPU call between `start_metrics_collection` and `stop_metrics_collection`.
 
     Attributes:
       name: Name of the function that the call runs; the function is in the byte code.
@@ -112,8 +112,8 @@ class OpMetrics:
 
     Attributes:
       kind: CALL for an NPU call, CPU_OP for other ops. For a part of an NPU call: TASK (a task of the device),
-        TRANSFER (a copy to or from the device), WAIT (waiting for the device or a lock), HOST (the host's
-        own work) or INVOKE (the rest of the vendor's function).
+        TRANSFER (a copy to or from the device), WAIT (waiting for the device or a lock), HOST (the host's own
+        work) or INVOKE (the time in the vendor's function that belongs to no other part).
       name: Name of the measured item: the function of an NPU call, a part of the call, the ops, or the delegate.
         A delegate, such as XNNPACK, runs several ops together.
       ops: Ops that the entry describes; several ops, if a delegate runs them together. For a part of an NPU call,
@@ -137,10 +137,11 @@ class OpMetrics:
 
 @dataclass(frozen=True, slots=True)
 class RunMetrics:
-    """The measured times of a model's runs during a collection.
+    """Measurements of a model's runs between `start_metrics_collection` and `stop_metrics_collection`.
 
     Attributes:
-      run_times_s: Time of each successful run that the caller waited for, in seconds.
+      run_times_s: Time of each successful run in seconds, except for warm-up runs, and for asynchronous runs that
+        the vendor's driver performs.
       calls: Measurements of each NPU call, in the order of the calls in the file.
       ops: Measurements of the ops that ran, if the level of detail is 2 or more. Each entry comes after its parent
         (see `OpMetrics.parent`).
