@@ -155,7 +155,7 @@ class CompilerPlugin(Protocol):
         """Rewrites the model into a form that suits the vendor's compiler. Optional.
 
         The host runs the user's transformations, then calls `transform` once, before `partition`. The plugin may
-        change the graph with the methods of the graph, but must keep the model's inputs, outputs and signatures.
+        change the model, for example with `edit_model`, but must keep the model's inputs, outputs and signatures.
 
         Returns:
           A mapping from the name of each of the plugin's transformations to a number: how often the

@@ -179,7 +179,7 @@ class Report:
       expected_times: The vendor's estimates for each NPU call: the time of the call, and the time that the same
         ops would take on the CPU. Empty if the vendor provides no estimates.
       notes: Notes from the vendor.
-      warnings: Warnings from the host, which is `apply_plugin` itself.
+      warnings: Warnings from the command itself, not from the vendor.
       not_runnable: Names of custom ops that run neither on the NPU nor on the CPU with stock LiteRT. A program
         that registers kernels for these ops can run them.
       seconds: Time that the command took, in seconds.

@@ -203,7 +203,7 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     def register_asset(
         self, device_context: DeviceContext, asset_name: str, asset_buffer: MemBuffer
     ) -> None:
-        """Gives the vendor one asset of the model, or one companion file, to which an asset refers.
+        """Gives the vendor one asset of the model, or one companion file (a file that an asset refers to).
 
         The name of a companion file is `<op>/<path>`, where `<path>` is the compiler plugin's
         `Companion.relative_path`. The asset is mapped into memory and stays valid until the device context is
@@ -322,10 +322,10 @@ class Dispatch(Generic[DeviceContext, InvocationContext]):
     def invoke_tapped(self, invocation_context: InvocationContext, receive: Receive) -> None:
         """Runs the function like `invoke`, and also passes its intermediate tensors to `receive`. Optional.
 
-        Debuggers compare these tensors with the results of a CPU. The byte code contains the names of tensors if
-        it was compiled with `CompilerOptions.taps`. The vendor calls `receive` once for each tensor in a run,
-        after an op has written the tensor and before the tensor's memory is reused. Tensors that the vendor's
-        compiler has fused away are omitted. If `receive` raises an exception, the run ends.
+        Debuggers compare these tensors with the same tensors computed on a CPU. The byte code contains the names
+        of tensors if it was compiled with `CompilerOptions.taps`. The vendor calls `receive` once for each tensor
+        in a run, after an op has written the tensor and before the tensor's memory is reused. Tensors that the
+        vendor's compiler has fused away are omitted. If `receive` raises an exception, the run ends.
 
         Raises:
           LiteRtError: UNSUPPORTED, if the vendor cannot pass intermediate tensors; any error of `invoke`.

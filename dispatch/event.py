@@ -42,7 +42,7 @@ class Event:
         return self._done.is_set()
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Waits until the event is signaled; without a timeout, waits forever.
+        """Waits until the event is signaled, for at most `timeout_s` seconds; None means no time limit.
 
         Raises:
           LiteRtError: TIMEOUT_EXPIRED, if the event is not signaled within `timeout_s`; or the error with which

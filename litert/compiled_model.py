@@ -248,8 +248,8 @@ class CompiledModel:
         If the shape is known only at run time, the size is enough for the largest possible shape.
 
         Raises:
-          LiteRtError: UNSUPPORTED, if the shape has no upper bound and is unknown until the first run has ended;
-            otherwise the errors of `get_input_buffer_requirements`.
+          LiteRtError: UNSUPPORTED, if the output's shape has no upper bound, and no run has determined the shape
+            yet; otherwise the errors of `get_input_buffer_requirements`.
         """
         signature = self._at(signature_index)
         return self._requirements(signature, _item(signature.outputs, output_index, "output"))

@@ -201,7 +201,7 @@ class Graph(InferredGraph):
         """Replaces an op by a new op, which takes over names, quantization and readers of the old op's outputs.
 
         Raises:
-          LiteRtError: INVALID_ARGUMENT, if a node is not an op of this graph, if the new op reads results of the
+          LiteRtError: INVALID_ARGUMENT, if a node is not an op of this graph, if the new op reads outputs of the
             old op, or if an output of the old op has readers and the new op has no such output.
         """
         for node in (old, new):
@@ -344,7 +344,7 @@ class Graph(InferredGraph):
             self._names.note(name)
 
     def set_name(self, node: Node, name: str) -> None:
-        """Renames a result of the model, or the first output tensor of any other node."""
+        """Renames an output of the model if the node is a result; otherwise, the first output tensor."""
         if node.is_result:
             node.result_name = name
             self._name_result(node)

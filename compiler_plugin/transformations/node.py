@@ -112,7 +112,7 @@ class Node(NodeAttributes):
         any other node.
       result_index, result_name, result_signatures: For a result, its position among the subgraph's outputs, its
         name in the model, and pairs of a signature and the result's position in this signature.
-      first_tensor: For a result, the tensor that was the result in the file.
+      first_tensor: For a result, the tensor that the result had when the graph was made.
     """
 
     graph: NodeGraph
@@ -260,8 +260,8 @@ class Node(NodeAttributes):
         Args:
           source: Output port that the new input port reads; by default, the new port is unconnected. If `source`
             is a number, the new port gets this number, and missing ports with lower numbers are added, too.
-          skip_if_exist: Whether to return the port with this number if the port already exists. If False, an
-            existing port is an error.
+          skip_if_exist: Whether to return an existing port that has the given number. If False, an existing port
+            with this number is an error.
         """
         op = self._check_op()
         if source is not None and not isinstance(source, int):

@@ -32,10 +32,10 @@ TEXTS = {
     "Compiling models": "A program compiles a model as the command `apply_plugin` does, and gets a report.",
     "Building and editing models": "A program builds a model from a few lines of Python, or reads a model, edits "
     "the graph and writes the model again. [Transforming models](transformations.md) is the guide.",
-    "Compiling for a vendor's NPU": "A vendor implements these interfaces to compile models. "
-    "[Bringing a vendor](vendors.md) is the guide.",
-    "Running on a vendor's NPU": "A vendor implements these interfaces to run compiled models. "
-    "[Bringing a vendor](vendors.md) is the guide.",
+    "Compiling for a vendor's NPU": "A vendor implements these interfaces to compile models. The *host* is "
+    "the program that calls the vendor's code. [Bringing a vendor](vendors.md) is the guide.",
+    "Running on a vendor's NPU": "A vendor implements these interfaces to run compiled models. The *host* is "
+    "the program that calls the vendor's code. [Bringing a vendor](vendors.md) is the guide.",
 }
 """Text below the title of each section."""
 

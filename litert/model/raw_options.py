@@ -46,7 +46,7 @@ class RawField:
 
     @property
     def layout(self) -> str:
-        """The field's format for the module `struct`."""
+        """The field's format for the Python module `struct`."""
         return f"<{self.count or ''}{RAW_FORMATS[self.element_type]}"
 
     @property
