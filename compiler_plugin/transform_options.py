@@ -84,8 +84,9 @@ class TransformOptions:
         Flag(
             "static_shape",
             False,
-            "Make the shapes of all tensors fixed, and replace values that the model computes "
-            "from shapes by constants. The inputs of the output model cannot be resized any more.",
+            "Make the shapes of tensors fixed, except where they depend on the data of inputs, and "
+            "replace values that the model computes from shapes by constants. The inputs of the "
+            "output model cannot be resized any more.",
         ),
         Section.TRANSFORMATIONS,
         Goes.MANIFEST,

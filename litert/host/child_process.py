@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, TypeAlias
 
-from litert.core.errors import ChildEndedError, ChildStartError, LiteRtError
+from litert.core.errors import ChildEndedError, ChildStartError
 from litert.core.status import Status
 from litert.host.child_side import is_child
 from litert.host.sandbox import Sandbox, usable

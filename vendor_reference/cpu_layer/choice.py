@@ -1,4 +1,4 @@
-"""Chooses the implementation and configuration of a CPU layer with which an op needs the fewest reorders."""
+"""Chooses the implementation and configuration of a CPU layer that copies the fewest bytes."""
 
 from __future__ import annotations
 
