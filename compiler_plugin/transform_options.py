@@ -12,7 +12,9 @@ from litert.core.option import Flag, Goes, Section, option
 
 DEFAULT_FOLD_LIMIT = 1 << 20
 DATA_LAYOUTS = ("NHWC", "NCHW")
-WITHOUT_SELECTION = "By default, the enabled transformations of --extensions run."
+WITHOUT_SELECTION = (
+    "By default, all transformations of --extensions run, except those with enabled = False."
+)
 """Sentence in the flag's help that says which transformations run by default."""
 
 

@@ -67,9 +67,9 @@ _BEFORE = (
         "cmd",
         "apply",
         "What the command does. 'apply' compiles the model. 'partition' moves the ops for the "
-        "NPU into subgraphs of their own, and writes the model. 'compile' compiles whole "
-        "subgraphs, and writes only their byte code. 'info' lists the compiler plugins. 'noop' "
-        "reads the model, and writes the same model.",
+        "NPU into subgraphs of their own, and writes the model. 'compile' compiles each subgraph "
+        "of the model as a whole, and writes only the byte code. 'info' lists the compiler "
+        "plugins. 'noop' reads the model, and writes the same model.",
         choices=COMMANDS,
     ),
     Flag("model", "", "Path of the input model, given instead of the first argument."),

@@ -36,13 +36,13 @@ _ACCELERATOR = Flag(
     "accelerator",
     ("npu", "cpu"),
     "Devices that the model may use: npu, cpu or npu,cpu. With npu alone, a model that has ops "
-    "for the CPU causes an error. Even with cpu alone, the NPU calls of a compiled model run on "
-    "the NPU.",
+    "for the CPU causes an error. With cpu alone, an uncompiled model is not compiled for the NPU; "
+    "the NPU calls of a compiled model still run on the NPU.",
 )
 _HELP_AT_LOAD = {
     "soc_manufacturer": "Name of the NPU's vendor. By default, if the command line has flags for "
-    "compilation, the reference vendor compiles FILE. Without such flags, the other installed "
-    "vendors are tried."
+    "compilation, the reference vendor compiles FILE. Without such flags, the command tries all "
+    "installed vendors except the reference vendor."
 }
 """Help texts of flags that have another default than in `apply_plugin`."""
 RUN_FLAGS = (

@@ -26,8 +26,8 @@ from .transform_flags import (
 )
 
 _BY_DEFAULT = (
-    "By default, all enabled transformations run: built-in transformations and transformations in "
-    "--extensions."
+    "By default, all built-in transformations and all transformations of --extensions run, except "
+    "those with enabled = False."
 )
 _FLAGS = [
     flag._replace(help=flag.help.replace(WITHOUT_SELECTION, _BY_DEFAULT))

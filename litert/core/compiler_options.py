@@ -240,8 +240,8 @@ class CompilerOptions:
         Flag(
             "check_kernels",
             True,
-            "Build each kernel during compilation, so that build errors appear now and not when "
-            "the model is first loaded.",
+            "By default, each kernel is built during compilation, so that build errors appear now. "
+            "With --nocheck_kernels, kernels are built when the model is first loaded.",
         ),
         Section.LAYERS,
         _TO_PLUGIN | Goes.LOAD | Goes.MANIFEST,

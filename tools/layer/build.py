@@ -63,8 +63,9 @@ COMMAND = Command(
         Flag(
             "source",
             True,
-            "Also put the layer's source files into the .bin file. If the .bin file has no "
-            "machine code for a device, the kernel is built from these source files.",
+            "By default, the .bin file also contains the layer's source files. For a device without "
+            "machine code in the .bin file, the kernel is built from these source files. With "
+            "--nosource, the .bin file contains no source files.",
         ),
     ),
     _run,

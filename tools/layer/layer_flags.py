@@ -78,8 +78,9 @@ LAYER_FLAGS = (
     OP_FLAGS[0],
     _OP._replace(
         help="The op that the layer implements: the op's name, its index in the main subgraph, or "
-        "SUBGRAPH:INDEX. By default, the op has the name of FILE or of a layer in FILE. If the model "
-        "has no such op, the default is the model's only custom op."
+        "SUBGRAPH:INDEX. By default, the command chooses the op whose name is the name of FILE "
+        "(without .cl, .json and so on) or of a layer in FILE. If the model has no such op, the "
+        "default is the model's only custom op."
     ),
     *REFERENCE_FLAGS,
     Flag(

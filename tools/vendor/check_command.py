@@ -21,8 +21,8 @@ _FLAGS = (
         "model",
         (),
         "A TFLite model for the checks. The checks use this model first, and then small models "
-        "of common ops. Custom ops "
-        "that no model contains are checked with one float input and one float output. The flag may be "
+        "of common ops. For each op of --npu_custom_op_info that your models do not contain, the "
+        "command makes a model with one float input and one float output. The flag may be "
         "repeated.",
         is_repeated=True,
     ),
@@ -46,7 +46,7 @@ _FLAGS = (
     Flag(
         "option",
         (),
-        "An option of the vendor, as name=value. The flag may be repeated.",
+        "An option of the vendor's compiler plugin, as name=value. The flag may be repeated.",
         is_repeated=True,
     ),
     *(o.flag for o in _DECLARED if o.field == "soc_model"),
