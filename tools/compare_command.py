@@ -400,11 +400,11 @@ COMMAND = Command(
     "out of date, for example because another version of the compiler made FILE. Without taps (see "
     "--inside), the command also needs this compilation to read tensors inside NPU calls. FILE may "
     "also be a model that transformations wrote. In this case, give no flags for compiling: the "
-    "command then runs FILE on the CPU, and compares FILE with the --reference model. NPU calls of a file that you have not compiled on this machine "
-    "run in a sandboxed process; --sandbox=off turns the sandbox off. The exit status is 0 if "
-    "the errors of all tensors are within their limits, and 1 if an error is larger. The exit "
-    "status is 2 if the result is unknown, for example because an op on the NPU could not be "
-    "compared.",
+    "command then runs FILE on the CPU, and compares FILE with the --reference model. NPU calls of "
+    "a file that you have not compiled on this machine run in a sandboxed process; --sandbox=off "
+    "turns the sandbox off. The exit status is 0 if the errors of all tensors are within their "
+    "limits, and 1 if an error is larger. The exit status is 2 if the result is unknown, for "
+    "example because an op on the NPU could not be compared.",
     _FLAGS,
     _run,
     num_arguments=1,
