@@ -68,7 +68,7 @@ class SubgraphMatch:
 
     @property
     def custom_attributes(self) -> Mapping[str, Any]:
-        """The custom attributes in the description that matched the sub-graph."""
+        """The custom attributes of the configuration file's entry that matched the sub-graph."""
         return self.description.custom_attributes
 
     @property
