@@ -172,7 +172,7 @@ class SubgraphMatch:
         found: dict[OutPort, list[InPort]] = {}
         for names in self.description.inputs:
             listed = ", ".join(f"{name.port} of '{name.node}'" for name in names)
-            readers = [self._find_port(name).in_port(name.port) for name in names]
+            readers = [self._find_node(name, "input").in_port(name.port) for name in names]
             sources = {reader.get_source() for reader in readers}
             source = next(iter(sources))
             if len(sources) > 1:
@@ -203,7 +203,9 @@ class SubgraphMatch:
             port for node in self.nodes for port in node.out_ports().values() if self._leaves(port)
         ]
         if self.description.outputs:
-            named = [self._find_port(n).out_port(n.port) for n in self.description.outputs]
+            named = [
+                self._find_node(n, "output").out_port(n.port) for n in self.description.outputs
+            ]
         else:
             named = outward if allowed is None else [p for p in allowed if self._leaves(p)]
         for port in outward:
@@ -217,12 +219,19 @@ class SubgraphMatch:
                 )
         return list(dict.fromkeys(named))
 
-    def _find_port(self, name: PortName) -> Node:
+    def _find_node(self, name: PortName, kind: str) -> Node:
+        """Returns the op of a port name in the description; `kind` is input or output."""
         node = self.node_by_pattern(name.node)
         if node is None:
             raise self.error(
                 f"no op of the sub-graph has a name that matches '{name.node}'",
-                "Correct the name in the field 'inputs' or 'outputs' of the description.",
+                f"Correct the name in the field '{kind}s' of the description.",
+            )
+        count = len(node.in_ports() if kind == "input" else node.out_ports())
+        if name.port >= count:
+            raise self.error(
+                f"{node} has no {kind} {name.port}: {index_range(kind, count)}",
+                f"Correct the port in the field '{kind}s' of the description.",
             )
         return node
 

@@ -370,7 +370,8 @@ WRONG: dict[str, tuple[Graph, ReplacementDescription, str]] = {
         "no op of the sub-graph has a name that matches 'sum'",
     ),
     "no_port": (
-        build("model/dec"), scope("model/dec", outputs=[PortName("add", 3)]), "no output port 3",
+        build("model/dec"), scope("model/dec", outputs=[PortName("add", 3)]),
+        "ADD 'model/dec/add' has no output 3: the only output has index 0",
     ),
     "two_of_that_name": (
         build("model/dec"), scope("model/dec", inputs=[[PortName("gate", 0)]]),
