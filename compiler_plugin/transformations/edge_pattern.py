@@ -22,7 +22,7 @@ from compiler_plugin.transformations.data_node import DataNode
 from compiler_plugin.transformations.graph import Graph
 from compiler_plugin.transformations.matcher import Bound, find_candidates, find_match
 from compiler_plugin.transformations.node import Node, OutPort
-from compiler_plugin.transformations.node_attributes import ENDS, is_same_value
+from compiler_plugin.transformations.node_attributes import ENDS, RESULT, is_same_value
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.core.suggestion import did_you_mean
@@ -217,9 +217,12 @@ def read_edge_pattern(given: object) -> EdgePattern:
     read = {edge.source for edge in between}
     for name in nodes.keys() - read - data.keys():
         if name in is_data or nodes[name].get("op") in ENDS:
+            can_be_read = nodes[name].get("op") != RESULT
             raise _bad(
                 f"the pattern ends with node '{name}', but must end with an op",
-                f"Add an op that reads node '{name}', or remove the node.",
+                f"Add an op that reads node '{name}', or remove the node."
+                if can_be_read
+                else f"Remove node '{name}'.",
             )
     if not nodes:
         raise _bad("the pattern has no ops", "Add an op to the list 'nodes'.")

@@ -166,7 +166,7 @@ def _check_parts(folder: str) -> Iterator[str]:
                 continue
             if any(entry.endswith(".py") for entry in _list(path)):
                 if parent == "front":
-                    reason = "because it is for another framework than TFLite"
+                    reason = "because it is for a framework other than TFLite"
                 else:
                     reason = f"because only these folders are read: {', '.join(_FOLDERS)}"
                 yield f"folder {path} was ignored, {reason}"
@@ -251,13 +251,15 @@ def _check_helper(cls: type, origin: ExtensionOrigin) -> None:
     """Refuses a class that has a method of extensions, but no base class of extensions: it would never run."""
     method = next((method for method in _BASES if callable(getattr(cls, method, None))), "")
     if method:
+        module = "compiler_plugin.transformations"
+        module += ".model_optimizer" if method == "replace_pattern" else ""
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
             f"function {method} of class {cls.__name__} would never run, because the class has no base class "
             "for extensions",
             origin.path,
-            f"Derive the class from {_BASES[method]}. If the class is only a helper, begin its name with an "
-            "underscore.",
+            f"Derive the class from {_BASES[method]} (module {module}). If the class is only a helper, begin its "
+            "name with an underscore.",
         )
 
 

@@ -84,7 +84,7 @@ def tensor_type(tensor: Tensor) -> TensorType:
 
 
 def _type_text(known: TensorType | None) -> str:
-    return "not connected" if known is None else f"{known[2].name} {list(known[1])}"
+    return "an omitted input" if known is None else f"{known[2].name} {list(known[1])}"
 
 
 def _unknown_op(node: Node, new: str, old: str) -> LiteRtError:

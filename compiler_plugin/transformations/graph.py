@@ -213,7 +213,9 @@ class Graph(InferredGraph):
             other = old if before is None else new
             raise refused(
                 f"{new} cannot replace {old}, because {other} is not an op",
-                "Connect the readers instead: old.out_port(0).get_connection().set_source(new.out_port(0)).",
+                "Pass two ops."
+                if old.is_result or new.is_result
+                else "Connect the readers instead: old.out_port(0).get_connection().set_source(new.out_port(0)).",
             )
         if any(tensor in before.outputs for tensor in after.inputs if tensor is not None):
             raise refused(
@@ -293,7 +295,7 @@ class Graph(InferredGraph):
         self._check_own(node)
         if not (node.is_op or node.is_const):
             raise refused(
-                f"{node} cannot be removed, because the inputs and outputs of the model must stay"
+                f"{node} cannot be removed, because the model's inputs, outputs and variables must stay"
             )
         for port in node.out_ports().values():
             readers = port.get_destinations()

@@ -210,6 +210,12 @@ def _place_with_inputs(
 
 def _cycle(path: Sequence[Op], op: Op) -> LiteRtError:
     members = path[path.index(op) :]
+    if len(members) == 1:
+        return LiteRtError(
+            Status.INVALID_GRAPH_INVARIANT,
+            f"{op.name} '{op.outputs[0].name if op.outputs else ''}' reads its own output",
+            hint="Connect the op's input to another tensor.",
+        )
     names = " -> ".join(
         f"{m.name} '{m.outputs[0].name if m.outputs else ''}'" for m in [*members, op]
     )

@@ -173,7 +173,9 @@ def _sizes(node: Node, index: int) -> Sequence[Size] | None:
     shape = node.in_port(index).data.get_shape()
     if shape is None:
         raise refused(
-            f"output_shapes uses the shape of input {index}, but the number of dimensions of this input is known "
-            "only at run time"
+            f"output_shapes needs the shapes of all inputs, but the number of dimensions of input {index} is "
+            "known only at run time",
+            "Instead of the declaration, write a class for the op with a function `infer`, in the folder `ops` of "
+            "your extensions (--extensions).",
         )
     return [Dimension(index, d) if size < 0 else size for d, size in enumerate(shape)]

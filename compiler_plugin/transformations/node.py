@@ -208,7 +208,7 @@ class Node(NodeAttributes):
         if not self.is_alive:
             raise refused(
                 f"{self} was removed from the graph and cannot be used any more",
-                "Use the node that replaced it: graph.find_node(name).",
+                "Use a node that is in the graph, for example graph.find_node(name).",
             )
 
     def touch(self) -> None:

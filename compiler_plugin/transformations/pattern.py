@@ -324,12 +324,12 @@ def _check_part(name: str, where: object) -> None:
     """Refuses an invalid name or condition for a part of a pattern."""
     if not isinstance(name, str):
         raise _bad(
-            f"the name of a part of a pattern must be a string, but has type {type(name).__name__}",
+            f"the name of a part must be a string, but has type {type(name).__name__}",
             "To create a constant in the graph, call graph.create_const(value) instead.",
         )
     if name and (not name.isidentifier() or name in _RESERVED):
         raise _bad(
-            f"{name!r} cannot be the name of a part of a pattern",
+            f"{name!r:.100} cannot be the name of a part",
             "Choose a name that can be a parameter of a Python function, except self and graph.",
         )
     if where is not None and not callable(where):

@@ -322,7 +322,9 @@ def _check_dump(options: TransformOptions, planned: Sequence[LoadedTransformatio
             Status.NOT_FOUND,
             f"no transformation that runs has the name '{options.dump_model_after}'",
             "--dump_model_after",
-            f"These transformations run: {', '.join(names) or 'none'}.",
+            f"These transformations run: {', '.join(names)}."
+            if names
+            else "No transformations run.",
         )
 
 

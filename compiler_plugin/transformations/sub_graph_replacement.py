@@ -259,11 +259,17 @@ def _create_op(graph: Graph, match: SubgraphMatch) -> Node:
 def _unknown_id(description: ReplacementDescription, known: Sequence[str]) -> LiteRtError:
     meant = did_you_mean(description.replacement_id, known)
     meant = meant or f"{names_text('known id', known)}."
+    if description.match_kind is MatchKind.GENERAL:
+        hint = (
+            f"{meant} Write a transformation with this replacement_id, or remove the description."
+        )
+    else:
+        hint = f"{meant} If you have no transformation for the description, add the field 'op' to the description."
     return LiteRtError(
         Status.NOT_FOUND,
         f"no transformation has the replacement_id '{description.replacement_id}'",
         description.where,
-        f"{meant} If you have no transformation for the description, add the field 'op' to the description.",
+        hint,
     )
 
 

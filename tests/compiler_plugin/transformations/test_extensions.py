@@ -144,7 +144,7 @@ def test_what_is_left_alone_is_noted(tmp_path: Path) -> None:
     assert found.notes == [
         f"folder {tmp_path}/midle was ignored, because only these folders are read: ops, front, "
         "front/tflite, middle, back",
-        f"folder {tmp_path}/front/onnx was ignored, because it is for another framework than TFLite",
+        f"folder {tmp_path}/front/onnx was ignored, because it is for a framework other than TFLite",
         f"file {tmp_path}/back/constants.py defines no transformation, op or extractor",
     ]
 
@@ -195,7 +195,8 @@ _BROKEN = {
     ),
     "no base": (
         "class Free:\n    def find_and_replace_pattern(self, graph): ...\n",
-        "find_and_replace_pattern of class Free would never run, because the class has no base class",
+        "function find_and_replace_pattern of class Free would never run, because the class has no base class "
+        "for extensions",
     ),
     "cannot be made": (
         dedent(small("Made")) + "    def __init__(self):\n        self.x = 1 / 0\n",

@@ -275,7 +275,7 @@ def reads_a_flexbuffer(node: Node) -> bool:
             reads_a_flexbuffer, "the op's custom options (8 bytes) are not a FlexBuffer map",
             Status.INVALID_FLATBUFFER,
         ),
-        (lambda node: None, "must return True or False, but returns None", Status.INVALID_TRANSFORMATION),
+        (lambda node: None, "extract must return True or False, but returns None", Status.INVALID_TRANSFORMATION),
         (lambda node: exit(3), "SystemExit: 3", Status.INVALID_TRANSFORMATION),
     ],
     ids=["raises", "reads beyond", "long struct", "no FlexBuffer", "no answer", "exits"],

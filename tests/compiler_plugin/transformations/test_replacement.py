@@ -361,7 +361,7 @@ WRONG: dict[str, tuple[Callable[..., Anything], str]] = {
     "removed": (removed, "which was removed from the graph"),
     "reads_it": (
         lambda graph, relu, **_: graph.create_op("ABS", [relu]),
-        "which cannot replace output 0 of RELU 'relu_1', because ABS '",
+        "which cannot replace output 0 of RELU 'relu_1', because ABS 'abs' reads this output",
     ),
 }
 
