@@ -227,6 +227,8 @@ class _Parser:
         if token in _FUNCTIONS and self._peek() == "(":
             self._next += 1
             return self._call(token)
+        if not self._tokens:
+            raise _error(self._text, "is empty")
         place = f"contains '{token}'" if token else "ends"
         raise _error(self._text, f"{place} where a number, a variable or '(' must be")
 
@@ -268,7 +270,12 @@ class _Parser:
 
     def _expect(self, token: str) -> None:
         if self._peek() != token:
-            raise _error(self._text, f"contains a '(' without the matching '{token}'")
+            raise _error(
+                self._text,
+                "must pass two arguments to each function"
+                if token == ","
+                else f"contains a '(' without the matching '{token}'",
+            )
         self._next += 1
         self._depth -= token == ")"
 

@@ -42,7 +42,7 @@ def test_a_formula_is_evaluated(text: str, value: int) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "ends where a number, a variable or '(' must be"),
+        ("", "is empty"),
         ("X+", "ends where a number, a variable or '(' must be"),
         ("2X", "contains 'X' where an operator must be"),
         ("X Y+", "contains 'Y' where an operator must be"),
@@ -52,6 +52,7 @@ def test_a_formula_is_evaluated(text: str, value: int) -> None:
         ("BF", "contains 'BF' where a number, a variable or '(' must be"),
         ("Z", "contains 'Z' where a number, a variable or '(' must be"),
         ("(X", "contains a '(' without the matching ')'"),
+        ("min(X)", "must pass two arguments to each function"),
         ("X)", "contains ')' where an operator must be"),
         ("2147483648", "contains a number that is greater than 2147483647"),
         ("9" * 100, "contains a number that is greater than 2147483647"),
