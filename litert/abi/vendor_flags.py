@@ -237,7 +237,7 @@ def _intel(name: str, suffix: str, value: str) -> Iterator[str]:
         raise LiteRtError(
             Status.INVALID_TOOL_CONFIG,
             f"unknown flag --{name}",
-            hint=did_you_mean(f"--{name}", flags, f"{names_text('flag', flags)}."),
+            hint=did_you_mean(f"--{name}", flags, f"{names_text('flag', flags)}.", similarity=0.8),
         )
 
 
@@ -264,6 +264,6 @@ def _graph(name: str, value: str, index: str) -> int:
 def _unfit(name: str, value: str, allowed: str) -> LiteRtError:
     return LiteRtError(
         Status.INVALID_TOOL_CONFIG,
-        f"the value of --{name} contains {value!r:.100}, but must be {allowed}",
+        f"{value!r:.100} is not valid in --{name}: the value must be {allowed}",
         hint="See the vendor's documentation for its flags.",
     )
