@@ -74,7 +74,7 @@ def elf_library(
     if machine not in _MACHINES:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"vendors in shared libraries (.so) cannot run on a {machine} machine, only on "
+            f"vendors in shared libraries (.so) cannot run on {machine} machines, only on "
             f"{' and '.join(_MACHINES)}",
         )
     code = b""

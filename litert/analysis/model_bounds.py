@@ -31,7 +31,7 @@ def choose_bounds(paths: Sequence[str], bounds: Bounds) -> list[Bounds]:
                 Status.INVALID_TOOL_CONFIG,
                 f"no model has a tensor '{name}' with a dynamic shape",
                 "--shape_bounds",
-                f"{names_text('input with a dynamic shape', inputs)}."
+                f"{names_text('dynamic input', inputs)}."
                 if inputs
                 else "Omit --shape_bounds: no model has an input with a dynamic shape.",
             )

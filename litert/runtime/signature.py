@@ -215,7 +215,8 @@ class SignatureRunner:
         if given != expected:
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"{count_text(given, f'{kind} buffer')} given, but the model has {count_text(expected, kind)}",
+                f"the call passes {count_text(given, f'{kind} buffer')}, but the model has "
+                f"{count_text(expected, kind)}",
                 signature_text(self.key),
                 f"Give one buffer for each {kind}, in the order of the signature.",
             )
@@ -256,7 +257,7 @@ class SignatureRunner:
                 Status.INVALID_ARGUMENT,
                 f"the buffer has type {given.name}, but the model's {argument.kind} has type {expected.name}",
                 self.where(argument),
-                "Create buffers with the model's create methods.",
+                f"Create buffers with create_{argument.kind}_buffers of the model.",
             )
 
     def _check_size(self, argument: SignatureTensor, buffer: TensorBuffer) -> None:
@@ -267,7 +268,7 @@ class SignatureRunner:
                 f"the buffer has {buffer.size} bytes, but the {argument.kind} of type "
                 f"{self._tensors.tensor_type(argument.tensor)} needs {size} bytes",
                 self.where(argument),
-                "Create buffers with the model's create methods, and create new buffers after a "
+                f"Create buffers with create_{argument.kind}_buffers of the model, and create new buffers after a "
                 "resize.",
             )
 
