@@ -15,6 +15,8 @@ from litert.core.status import Status
 _NO_FILE = "Build the library (in C or C++: run make in the vendor's folder), or install the package again."
 _NO_LIBRARY = ("file too short", "invalid ELF header", "wrong ELF class")
 """The loader's words about a file that is not a library for this machine."""
+_OTHER_MACHINE = "cannot open shared object file: No such file"
+"""The loader's words about a file that exists, but is a library for another kind of processor."""
 
 
 def open_library(path: str, flags: int, *, is_plugin: bool) -> Any:
@@ -68,7 +70,7 @@ def _run_constructors(path: str, flags: int) -> None:
 
 def _hint(reason: str) -> str:
     """Returns the hint for a reason why the loader cannot load a library that exists."""
-    if any(text in reason for text in _NO_LIBRARY):
+    if reason.startswith(_OTHER_MACHINE) or any(text in reason for text in _NO_LIBRARY):
         return "The file is damaged, or is not a library for this machine: build or copy it again, or remove it."
     return (
         "Install the libraries that this library links, or remove this library from the directory."

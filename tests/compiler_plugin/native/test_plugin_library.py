@@ -128,6 +128,16 @@ def test_what_does_not_load_says_why(tmp_path: Path, content: bytes | None, says
     )
 
 
+def test_a_library_for_another_processor_says_why(tmp_path: Path, scribe: Path) -> None:
+    path = tmp_path / "libLiteRtCompilerPlugin_Foreign.so"
+    content = bytearray(scribe.read_bytes())
+    content[18:20] = (247).to_bytes(2, "little")  # e_machine: BPF, on which no host runs
+    path.write_bytes(content)
+    with pytest.raises(LiteRtError, match="is not a library for this machine") as error:
+        PluginLibrary(path)
+    assert error.value.status is Status.DYNAMIC_LOADING
+
+
 def test_a_factory_says_who_the_vendor_is(scribe: Path) -> None:
     factory = NativePluginFactory(scribe)
     assert factory.soc_manufacturer == "Scribe"
