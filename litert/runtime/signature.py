@@ -218,7 +218,7 @@ class SignatureRunner:
                 f"the call passes {count_text(given, f'{kind} buffer')}, but the model has "
                 f"{count_text(expected, kind)}",
                 signature_text(self.key),
-                f"Give one buffer for each {kind}, in the order of the signature.",
+                f"Give one buffer for each {kind}, in the order of the {kind}s.",
             )
 
     def _fit_input(self, argument: SignatureTensor, buffer: TensorBuffer | None) -> TensorBuffer:
