@@ -512,7 +512,7 @@ class CompiledModel:
             raise LiteRtError(
                 Status.NOT_FOUND,
                 f"the model has no signatures, so there is no signature '{key}'",
-                hint="Omit the signature to run the main subgraph.",
+                hint="Omit the signature, or use signature index 0, to run the main subgraph.",
             )
         raise LiteRtError(
             Status.NOT_FOUND,
