@@ -120,7 +120,7 @@ def _note(why: str) -> None:
 
     logging.getLogger(__name__).warning(
         "Kernels cannot be cached: %s. Therefore, each process builds its kernels again. Set the variable "
-        "LITERT_NPU_CACHE_DIR to a folder that only you can write to.",
+        "LITERT_NPU_CACHE_DIR to a new folder that only you can write to.",
         why,
     )
 

@@ -230,8 +230,7 @@ class ReferenceDispatch(Dispatch[DeviceContext, InvocationContext]):
             raise LiteRtError(
                 Status.UNSUPPORTED,
                 f"the host program has allocated memory for output {output_index} of type {tensor_type}, but the "
-                "shape of "
-                f"this output is known only after a run, and can be as large as {expected}",
+                f"shape of this output is known only after a run, and can be as large as {expected}",
                 hint="For this host program, compile a model that has only fixed shapes.",
             )
         found = None

@@ -254,7 +254,11 @@ def test_one_of_several_functions_is_chosen(
     text = SOFTSIGN.replace("@main", "@first") + main.replace("@main", "@second")
     assert emit(litert_npu, text) != 0
     message = capsys.readouterr().err
-    assert "but only one can be compiled (net.mlir)" in message and "first, second" in message
+    assert (
+        "the IR text has 2 functions with bodies, but only one can be compiled (net.mlir)"
+        in message
+        and "first, second" in message
+    )
     assert "--function" in message
     assert emit(litert_npu, text, "--function=second") == 0
     np.testing.assert_allclose(ran(X), softsign(X), rtol=1e-6)
@@ -271,7 +275,7 @@ def test_one_of_several_functions_is_chosen(
             (),
             "the data of constant 'ones' is missing (net.mlir:5:",
         ),
-        ("dense<1.0>", "dense_resource<ones>", ("--constants=w.npz",), "'ones' has type "),
+        ("dense<1.0>", "dense_resource<ones>", ("--constants=w.npz",), "constant 'ones' has type "),
         ("dense<1.0>", "dense_resource<ones>", ("--constants=no.npz",), "no.npz"),
         (
             "dense<1.0>",
@@ -284,7 +288,7 @@ def test_one_of_several_functions_is_chosen(
             "VPUIP.source",
             "VPUIP.sauce",
             (),
-            "'Softsign', but the function has no kernel (net.mlir:1:",
+            "the IR text calls function 'Softsign', but the function has no kernel (net.mlir:1:",
         ),
         ("fabs", "fabsolutely", (), "fabsolutely"),
         ("__kernel void", "void", (), "no kernel, but must have kernel 'Softsign'"),
@@ -366,7 +370,7 @@ def test_constants_of_a_dump_are_those_of_the_model_as_it_was(
         ),
         (
             lambda text: text.replace('"file": 0', '"file": 7'),
-            "refers to file 7, but the only file has index 0",
+            "constant 'constant_0' refers to file 7, but the only file has index 0",
         ),
         (lambda text: re.sub(r'"offset": \d+', '"offset": 99999999', text), "99999999"),
         (lambda text: text[:50], "constants.json"),

@@ -158,8 +158,7 @@ def test_a_kernel_goes_by_the_pitches_that_its_layer_asks_for(
     [
         (
             "[160000,1,1600]",
-            "strides [160000, 1, 1600] do not fit shape 1x16x100x100: each of the 4 "
-            "dimensions",
+            "strides [160000, 1, 1600] do not fit shape 1x16x100x100: the number of strides is 3, but must be 4",
         ),
         (
             "[160000,1,1500,16]",

@@ -64,8 +64,9 @@ def test_a_builtin_layer_that_computes_floats_gets_floats() -> None:
     with pytest.raises(
         LiteRtError,
         match="supports only tensors of type FLOAT32, but the op has other types",
-    ):
+    ) as error:
         run(before, "lower-ie-to-iert,lower-iert-to-vpuip", layers)
+    assert error.value.hint == "Run the pass convert-precisions before this pass."
 
 
 def test_between_two_layers_that_agree_there_is_no_conversion() -> None:

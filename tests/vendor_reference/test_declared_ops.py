@@ -107,16 +107,19 @@ def test_ops_of_other_types_get_functions_of_their_own() -> None:
 
 X = "%x = IE.Constant tensor<4xf32> = dense<1.0>"
 ONE = "tensor<4xf32> -> tensor<4xf32>"
+UNDECLARED = "neither in the vendor's library of builtin ops nor declared by a function"
 WRONG = {
-    "nothing declares it": (f"IE.Gone(%x) : {ONE}", "", "builtin ops nor declared by a function", "2:1"),
-    "a misspelt op of the library": (f"IE.Ad(%x) : {ONE}", "", "op 'Ad' is neither in the", "2:1"),
-    "a function with a body": (f"IE.f(%x) : {ONE}", "func.func @f() {return}", "nor declared by a", "2:1"),
+    "nothing declares it": (f"IE.Gone(%x) : {ONE}", "", "op 'Gone' is " + UNDECLARED, "2:1"),
+    "a misspelt op of the library": (f"IE.Ad(%x) : {ONE}", "", "op 'Ad' is " + UNDECLARED, "2:1"),
+    "a function with a body": (f"IE.f(%x) : {ONE}", "func.func @f() {return}", "op 'f' is " + UNDECLARED, "2:1"),
     "other inputs": (
         f"IE.Two(%x) : {ONE}", "", "1 input and 1 output, but the function declares 2 inputs and 1 output", "2:1",
     ),
     "no output": ("IE.One(%x) : tensor<4xf32> ->", "", "the layer has no outputs", "2:1"),
     "no op at all": ("IE.One", "", "expected", "3:1"),
-    "MLIR's own form": ('"IE.One"(%x) : (tensor<4xf32>) -> ()', "", "no dialect that this compiler", "2:9"),
+    "MLIR's own form": (
+        '"IE.One"(%x) : (tensor<4xf32>) -> ()', "", "library of builtin ops does not have this op", "2:9",
+    ),
     "tensors on IERT": ("IERT.One(%x, %x)", X, "tensor<4xf32>, but must be a memref", "2:1"),
     "no tensor": (
         "IE.One(%x) : tensor<4xf32> -> i8", "", "i8, but must be a tensor", "2:1"),

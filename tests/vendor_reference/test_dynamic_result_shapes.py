@@ -152,7 +152,7 @@ def test_a_size_of_nothing_is_an_error(tmp_path: Path) -> None:
         with (
             CompiledModel.from_file(str(tmp_path / "out.tflite")) as model,
             pytest.raises(
-                LiteRtError, match=r"is -1, which is below 0; |but the sizes must be equal"
+                LiteRtError, match=r"is -1, which is below 0; |but the two sizes must be equal"
             ),
         ):
             model.run({"x": random(1, size, 4, 3)})

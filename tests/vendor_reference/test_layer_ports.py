@@ -30,11 +30,11 @@ KERNEL = 'VPUIP.task = "OCL", VPUIP.kernel = {{title = "Half", arguments = [{}]}
     [
         (
             "IE.input_layouts = [affine_map<(n, h, w) -> (w, n, h)>]",
-            "input 0 has rank 4, but the layout that the function requires is for rank 3 (function 'Half')",
+            "input 0 has rank 4, but its layout is for rank 3 (function 'Half')",
         ),
         (
             "IE.output_layouts = [affine_map<(n) -> (n)>]",
-            "output 0 has rank 4, but the layout that the function requires is for rank 1 (function 'Half')",
+            "output 0 has rank 4, but its layout is for rank 1 (function 'Half')",
         ),
         (
             KERNEL.format("{input = 7 : i64}, {output = 0 : i64}"),
@@ -63,8 +63,5 @@ def test_an_input_that_the_op_leaves_out_counts() -> None:
 
 
 def test_a_layer_that_is_compiled_ahead_is_checked_too() -> None:
-    with pytest.raises(
-        LiteRtError,
-        match="input 0 has rank 2, but the layout that the function requires",
-    ):
+    with pytest.raises(LiteRtError, match="input 0 has rank 2, but its layout is for rank 3"):
         transform_text(BINARY.encode(), "a.mlir", "adjust-layouts")

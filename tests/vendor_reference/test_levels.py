@@ -206,12 +206,14 @@ BAD = {
     "a shape for an input that is not there": (
         "%s = shape.shape_of %0 : tensor<2x3xf32> -> !shape.shape\n"
         "%1 = IE.Layer1(%0)[%s] {dynamic_inputs = [1]} : tensor<2x3xf32>, !shape.shape -> tensor<2xf32>",
-        "dynamic_inputs is [1 : i64], but must have a different number from 0 to 0 for each of 1 shape",
+        "dynamic_inputs is [1 : i64], but must have a different input index for each shape (1 shape), "
+        "and the only input has index 0",
     ),
     "more shapes than inputs": (
         "%s = shape.shape_of %0 : tensor<2x3xf32> -> !shape.shape\n"
         "%1 = IE.Layer1(%0)[%s, %s] : tensor<2x3xf32>, !shape.shape, !shape.shape -> tensor<2xf32>",
-        "dynamic_inputs is [0, 1], but must have a different number from 0 to 0 for each of 2 shapes",
+        "dynamic_inputs is [0, 1], but must have a different input index for each shape (2 shapes), "
+        "and the only input has index 0",
     ),
     "a buffer in another space than its type says": (
         "%1 = VPUIP.DeclareBuffer @DDR[0] : memref<4xf32, @CMX>",

@@ -117,7 +117,7 @@ def test_layers_that_no_kernel_does_are_no_valid_text(op: str, result: str, says
         (
             "IE.Pad(%a) {before = array<i64: 1>, after = array<i64: 1>}",
             "3 -> 5",
-            "it must be a number, which is the padding value",
+            "attribute 'value', the padding value, is missing or not a number",
         ),
         (
             "IE.Pad(%a) {before = array<i64: 1>, after = array<i64: 1>, value = 1.0e+300 : f64}",

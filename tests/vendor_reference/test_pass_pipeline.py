@@ -88,7 +88,8 @@ def test_a_new_pass_is_one_new_file(new_pass: Path) -> None:
 def test_a_pass_stands_behind_one_that_a_compilation_runs(new_pass: Path, after: str) -> None:
     new_pass.write_text(NEW_PASS.format(after=after))
     with pytest.raises(
-        LiteRtError, match=f"AFTER of pass 'rest' is '{after}', which is not the name of an earlier"
+        LiteRtError,
+        match=f"AFTER of pass 'rest' is '{after}', which is not the name of an earlier pass",
     ) as error:
         find_passes()
     assert "plan-memory" in error.value.hint

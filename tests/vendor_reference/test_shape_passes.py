@@ -42,14 +42,22 @@ def test_formulas_of_a_layer_become_a_function_of_shapes() -> None:
 @pytest.mark.parametrize(
     ("attributes", "bounds", "what"),
     [
-        ("", "[array<i64: 10, 3>]", "output 0 of function 'Up' has no rule to compute this shape"),
+        (
+            "",
+            "[array<i64: 10, 3>]",
+            "run time, but output 0 of function 'Up' has no rule to compute this shape",
+        ),
         ("IE.output_shapes = [0 : i64],", "[unit]", "the largest shape of argument 0 is unknown"),
         (
             "IE.output_shapes = [0 : i64],",
             "[array<i64: 10>]",
-            "argument 0 is 10, which has another rank",
+            "the largest shape of argument 0 is 10, which has another rank than type",
         ),
-        ('IE.output_shapes = ["B"],', "[array<i64: 10, 3>]", "IE.output_shapes has the entry"),
+        (
+            'IE.output_shapes = ["B"],',
+            "[array<i64: 10, 3>]",
+            'attribute IE.output_shapes has the entry "B", but each entry must be',
+        ),
         ('IE.output_shapes = [["B/0", "3"]],', "[array<i64: 10, 3>]", "divides by zero"),
     ],
 )

@@ -101,7 +101,7 @@ def test_the_sizes_are_numbers_or_those_of_the_run() -> None:
     ]  # fmt: skip
     with pytest.raises(
         LiteRtError,
-        match="reads the define INPUT1_DIMS, but the op in the model has no such tensor",
+        match="reads the define INPUT1_DIMS, which the op in this model does not have",
     ):
         argument_sizes(Program(PRELUDE, ()), ["INPUT1_DIMS"])
 

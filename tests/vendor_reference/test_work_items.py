@@ -51,7 +51,7 @@ def test_an_input_that_the_op_does_not_have_has_no_sizes() -> None:
     spec = KernelSpec("L", (), global_size=("X",), sizes_of=TensorArgument(False, 1))
     with pytest.raises(
         LiteRtError,
-        match="input 1, which does not exist: the only input has index 0",
+        match="formulas refer to input 1, which does not exist: the only input has index 0",
     ):
         evaluate_work_sizes(spec, OpShapes(((4,),), ((4,),)))
 

@@ -233,17 +233,17 @@ def _find_entry(module: ModuleOp, wanted: str, name: str, or_only: bool) -> Func
         return found["main"]
     if len(found) == 1 and (or_only or not wanted):
         return next(iter(found.values()))
-    what = (
-        f"the IR text has no function '{wanted}' with a body"
-        if wanted
-        else f"the IR text has {len(found)} functions with bodies, but only one can be compiled"
-    )
-    names = ", ".join(found)
-    hint = (
-        f"The functions with bodies are {names}."
-        if wanted
-        else f"Select one of {names} with --function."
-    )
+    names, has = ", ".join(found), "has" if len(found) == 1 else "have"
+    if not found:
+        what, hint = "the IR text has no function with a body, so nothing can be compiled", ""
+    elif wanted:
+        what, hint = (
+            f"the IR text has no function '{wanted}' with a body",
+            f"Only {names} {has} a body.",
+        )
+    else:
+        what = f"the IR text has {len(found)} functions with bodies, but only one can be compiled"
+        hint = f"Select one of {names} with --function."
     raise LiteRtError(Status.NOT_FOUND, what, name, hint)
 
 

@@ -86,8 +86,7 @@ def entries_by_build(
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"the code declares kernel '{entry}' with {count_text(len(kernel.arguments), 'argument')}, but "
-                "the layer "
-                f"binds {count_text(len(task.arguments), 'argument')}",
+                f"the layer binds {count_text(len(task.arguments), 'argument')}",
                 _where(layer),
                 "The layer's description must have one entry for each argument of the kernel."
                 if layer.kernel.arguments
@@ -124,12 +123,14 @@ def _check_entry(
     """Rejects a shape kernel that its program does not contain."""
     layer = layers.get(task.op_name)
     if task.entry not in kernels and layer is not None:
-        has = ", ".join(sorted(kernels)) or "none"
+        has = ", ".join(sorted(kernels))
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"the source code has no kernel '{task.entry}', which must compute shapes; its kernels are {has}",
+            f"the source code has no kernel '{task.entry}' to compute shapes, only {has}"
+            if has
+            else f"the source code has no kernel, but must have kernel '{task.entry}' to compute shapes",
             _where(layer),
-            "Set shape_kernel in the description to the name of one of these kernels.",
+            "Set shape_kernel in the description to the name of a kernel in the source code.",
         )
 
 

@@ -132,8 +132,7 @@ def check_bindings(
                 f"{declared}, which needs {binding.access.value}",
                 where,
                 "Correct the declaration in the code, or the order of the arguments in the layer's description "
-                "(.json). "
-                "Without a description, the arguments are the op's inputs, then its outputs.",
+                "(.json). Without a description, the arguments are the op's inputs, then its outputs.",
             )
         mismatch = _find_mismatch(argument, binding)
         if mismatch is not _Mismatch.NONE:
@@ -159,8 +158,7 @@ def _check_group(entry: str, kernel: KernelSignature, task: KernelTask, where: s
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
             f"local size {list(task.local_size or ())} of kernel '{entry}' makes work groups of {items} work "
-            "items, "
-            f"but the device supports at most {kernel.max_group_size}",
+            f"items, but the device supports at most {kernel.max_group_size}",
             where,
             "Choose a smaller local size, or omit the local size.",
         )

@@ -64,7 +64,7 @@ def write_code(
         if code is None:
             continue  # another check reports that the constant is missing
         if task != "OCL" or isinstance(op, TaskOp) or not is_binary_layer(code):
-            what = f"this code of kind {task} has no description that says how to launch the code"
+            what = f"this code of kind {task} has no description of how to launch it"
             raise edited.error(op, what, _HINTS.get(task, _HINTS["OCL"]))
         if code not in found:
             layer = edited.checked(op, partial(unpack_binary_layer, code, edited.name))

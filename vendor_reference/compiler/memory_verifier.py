@@ -96,9 +96,4 @@ def _take_off(live: list[tuple[int, int]], entry: tuple[int, int]) -> None:
 
 
 def _error(what: str, where: str = "memory plan") -> LiteRtError:
-    return LiteRtError(
-        Status.RUNTIME_FAILURE,
-        what,
-        where,
-        VENDOR_REPAIRS,
-    )
+    return LiteRtError(Status.RUNTIME_FAILURE, what, where, VENDOR_REPAIRS)

@@ -214,10 +214,9 @@ def check_requirements(
             if layout is not None and len(layout) != rank:
                 raise LiteRtError(
                     Status.INVALID_ARGUMENT,
-                    f"{kind} {index} has rank {rank}, but the layout that the function requires is for rank "
-                    f"{len(layout)}",
+                    f"{kind} {index} has rank {rank}, but its layout is for rank {len(layout)}",
                     where,
-                    f"Write a layout for rank {rank} in IE.{kind}_layouts.",
+                    f"Write a layout for rank {rank} in the attribute {kind}_layouts.",
                 )
 
 
@@ -236,7 +235,7 @@ def check_strides(asked: TensorRequirement, shape: Sequence[int], where: str) ->
     if len(strides) != len(shape):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"{shown}: each of the {len(shape)} dimensions needs one stride",
+            f"{shown}: the number of strides is {len(strides)}, but must be {len(shape)}",
             where,
         )
     dims = [dim for dim, size in enumerate(shape) if size != 1]
@@ -276,11 +275,7 @@ def _read_column(
     entries: _Entries, name: str, attribute: Attribute, count: int
 ) -> Sequence[object]:
     if not isinstance(attribute, ArrayAttr) or len(attribute.data) != count:
-        raise _error(
-            name,
-            f"an array with {count_text(count, 'element')}",
-            attribute,
-        )
+        raise _error(name, f"an array with {count_text(count, 'element')}", attribute)
     column = []
     for index, entry in enumerate(attribute.data):
         found = entries.nothing if isinstance(entry, UnitAttr) else entries.read(entry)

@@ -86,8 +86,7 @@ class OpenClContext:
             limit = self.cl_device.max_mem_alloc_size
             hint = (
                 f"The device has {self.info.memory_bytes} bytes of memory, and one buffer can have at most "
-                f"{limit} bytes. "
-                "Use a smaller model or smaller shapes."
+                f"{limit} bytes. Use a smaller model or smaller shapes."
             )
             raise opencl_error(error, f"{what}, device {self.info}", hint) from error
 

@@ -63,7 +63,7 @@ class DeviceProgram:
                 Status.NOT_FOUND,
                 f"the source code has no kernel '{entry}', only {there}"
                 if there
-                else "the source code has no kernel",
+                else f"the source code has no kernel, but must have kernel '{entry}'",
                 self.text.name,
             )
         return cl.Kernel(self._program, entry)

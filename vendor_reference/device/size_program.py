@@ -39,7 +39,7 @@ def compile_sizes(
         what = (
             "the byte code's formulas for sizes are nested too deeply for the stack of this thread"
         )
-        hint = "Load the model in a function that is not called from deeply nested calls."
+        hint = "Load the model where fewer function calls are nested, or in a new thread."
         raise LiteRtError(Status.SERIALIZATION, what, hint=hint) from None
     text = "\n    ".join(["def program(shapes):", *writer.lines, f"return [{', '.join(names)}]"])
     scope: dict[str, Callable[..., Any]] = {

@@ -167,7 +167,8 @@ def check_shape(node: JsonNode, shape: ShapeValue) -> None:
         raise node.at("bound").error(f"{format_shape(bound)} is too large")
     if kind is ShapeKind.COMPUTED and len(shape.sizes) != len(pattern):
         what = (
-            f"the shape has {count_text(len(shape.sizes), 'size')}, but {len(pattern)} dimensions"
+            f"the shape has {count_text(len(shape.sizes), 'size')}, but "
+            f"{count_text(len(pattern), 'dimension')}"
         )
         raise node.at("sizes").error(what)
 

@@ -104,7 +104,7 @@ def argument_sizes(program: Program, names: Sequence[str]) -> list[Size]:
                 next(holes)
     for name in names:
         if name not in values:
-            what = f"the layer's machine code reads the define {name}, but the op in the model has no such tensor"
+            what = f"the layer's machine code reads the define {name}, which the op in this model does not have"
             hint = "Build the layer again with litert-npu layer build, for a model with this op."
             raise LiteRtError(Status.INVALID_ARGUMENT, what, hint=hint)
     return [size for name in names for size in values[name]]

@@ -112,7 +112,7 @@ class _Expansion:
                 Status.INVALID_ARGUMENT,
                 f"#include lines are nested more than {_DEPTH_LIMIT} levels deep",
                 name,
-                "Check whether the file includes itself; #pragma once prevents this.",
+                "Combine some of the included files into one file.",
             )
         parts, end = [self._mark(1, name)], 0
         for found in _DIRECTIVE.finditer(blank_comments(text)):

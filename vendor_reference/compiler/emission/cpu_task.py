@@ -85,8 +85,7 @@ def _place(
     if shape_of(ir_type) != expected or element_type_of(ir_type) is not config.element_type:
         what = (
             f"the buffer of a tensor of type {operand.tensor_type} has type {ir_type}, but the layer needs "
-            "elements of "
-            f"type {config.element_type.name} in layout {layout}"
+            f"elements of type {config.element_type.name} in layout {layout}"
         )
         raise LiteRtError(Status.INVALID_ARGUMENT, what, spec.location)
     by_dim, offset = element_strides(ir_type)

@@ -210,9 +210,8 @@ def _scratch_type(binding: InternalArgument, op: Op) -> ElementType:
     if not op.inputs or op.inputs[0] is None:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            "the layer's description gives no type for internal memory, and the default, the type of input 0, "
-            "does "
-            "not exist in this op",
+            "the layer's description gives no type for internal memory, and the op has no input 0, whose type "
+            "is the default",
             hint="Give the internal memory a type in the description.",
         )
     return op.inputs[0].element_type

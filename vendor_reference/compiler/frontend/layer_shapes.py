@@ -167,8 +167,7 @@ def check_bounds(partition: Subgraph, bounds: Bounds, soc: SocModel) -> None:
                 raise LiteRtError(
                     Status.UNSUPPORTED,
                     f"tensor '{tensor.name}' with its largest shape {largest} needs {largest.size_bytes} bytes, "
-                    f"but {soc.name} "
-                    f"has only {soc.ddr_size} bytes of memory (DDR)",
+                    f"but {soc.name} has only {soc.ddr_size} bytes of memory (DDR)",
                     hint="Give smaller --shape_bounds.",
                 )
 

@@ -194,7 +194,10 @@ class TextParser(Parser):
         if not isinstance(op_type, Reading):
             return super()._parse_generic_operation(op_type)
         if op_type.op is None:
-            self.raise_error("no dialect that this compiler knows has this op")
+            self.raise_error(
+                "the vendor's library of builtin ops does not have this op; if a function declares the op, write "
+                "the op without quotes"
+            )
         return super()._parse_generic_operation(op_type.op)
 
     def places(self) -> dict[Operation, str]:

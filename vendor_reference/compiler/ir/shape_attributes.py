@@ -83,7 +83,7 @@ def output_shapes_attribute(sources: Sequence[ShapeSource]) -> ArrayAttr[Attribu
 
 def read_output_shapes(attributes: Mapping[str, Attribute], count: int) -> Sequence[ShapeSource]:
     """Returns how the shapes of `count` outputs are found; each entry is None without the attribute."""
-    expected = f"must be an array with an entry for each of {count_text(count, 'output')}"
+    expected = f"must be an array with one entry for each output ({count_text(count, 'output')})"
     entries = _read_entries(attributes, OUTPUT_SHAPES, count, expected)
     return [_read_source(entry) for entry in entries]
 

@@ -28,7 +28,7 @@ from xdsl.printer import Printer
 from xdsl.traits import OpTrait, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from litert.core.counts import count_text
+from litert.core.counts import count_text, index_range
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.compiler.ir.assembly import parse_layer, print_layer
@@ -209,8 +209,8 @@ def read_input_sizes(
     if not is_each or [*map(len, read)] != [len(shape_of(ir_type)) for ir_type in inputs]:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"attribute {INPUT_SIZES} is {attribute}, but must have an array of sizes for each of "
-            f"{count_text(len(inputs), 'input')}",
+            f"attribute {INPUT_SIZES} is {attribute}, but must have an array for each input "
+            f"({count_text(len(inputs), 'input')}), with one size for each dimension",
         )
     return [tuple(s for s in sizes if isinstance(s, (int, str))) for sizes in read]
 
@@ -303,9 +303,10 @@ def _check_shapes(op: LayerOp | AnyBufferLayerOp) -> None:
         is_each_there = len(set(found)) == len(found) and all(0 <= i < ports for i in found)
         if not is_list or len(found) != count or not is_each_there:
             shown = attribute if attribute is not None else list(found)
+            kind = "input" if name == DYNAMIC_INPUTS else "output"
             raise VerifyException(
-                f"attribute {name} is {shown}, but must have a different number from 0 to {ports - 1} for each of "
-                f"{count_text(count, 'shape')}"
+                f"attribute {name} is {shown}, but must have a different {kind} index for each shape "
+                f"({count_text(count, 'shape')}), and {index_range(kind, ports)}"
             )
 
 

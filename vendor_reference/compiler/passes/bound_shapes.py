@@ -125,7 +125,9 @@ class _FunctionBounds:
         op.attributes.pop(BOUNDS, None)
         if not layer.outputs:  # a kernel that finds shapes
             for result, bound in zip(op.results, bounds, strict=True):
-                self._bounds[result] = self._known(bound, f"a shape that '{symbol}' computes")
+                self._bounds[result] = self._known(
+                    bound, f"a tensor whose shape '{symbol}' computes"
+                )
             return
         sources = read_output_shapes(function.attributes, len(layer.outputs))
         for port, tensor in enumerate(layer.outputs):
@@ -147,7 +149,7 @@ class _FunctionBounds:
             passed = layer.input_shapes
             held = [None if i in passed else shape_of(v.type) for i, v in enumerate(layer.inputs)]
             return self._largest(ShapeFunction(source.texts, tuple(held)), list(passed.values()))
-        return self._known(given, f"a shape that '{symbol}' computes")
+        return self._known(given, f"a tensor whose shape '{symbol}' computes")
 
     @_bound.register(LayerOp)
     def _layer(self, op: LayerOp) -> None:

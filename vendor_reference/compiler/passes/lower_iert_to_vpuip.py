@@ -185,8 +185,7 @@ class _TaskLowering:
                 Status.INVALID_ARGUMENT,
                 f"the call of function '{layer.symbol}' has {count_text(len(operands), 'buffer')} and "
                 f"{count_text(len(op.results), 'result')}, but must have at least {count_text(least, 'buffer')}, "
-                "and no "
-                "results",
+                "and no results",
                 hint="Run the pass lower-ie-to-iert before this pass.",
             )
         if not layer.num_outputs:

@@ -169,9 +169,7 @@ class _Pad(LibraryOp):
         if reason := _padding_mismatch(self, call):
             return reason
         if not isinstance(call.attributes.get(_VALUE), (int, float)):
-            return (
-                f"attribute '{_VALUE}' is missing; it must be a number, which is the padding value"
-            )
+            return f"attribute '{_VALUE}', the padding value, is missing or not a number"
         try:
             self._packed_value(call)
         except (KeyError, OverflowError, struct.error):
