@@ -180,9 +180,12 @@ class LayerRun:
         cl.enqueue_copy(queue, self._counters, self._fault, is_blocking=True)
         name = self._name_command(bisect_right(self._stream.offsets, command) - 1)
         index = (high << 32 | low) - (high >> 31 << 64)
+        allowed = f"the allowed indices are 0 to {size - 1}"
+        if size < 2:
+            allowed = "the only allowed index is 0" if size else "the op's operand is empty"
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"{name} got index {index}, but the allowed indices are 0 to {size - 1}",
+            f"{name} got index {index}, but {allowed}",
             hint="Pass only indices that exist in the op's operand. The op's results are incomplete.",
         )
 
