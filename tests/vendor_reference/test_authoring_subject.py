@@ -50,12 +50,17 @@ def test_an_op_is_named_by_the_description_of_its_layer() -> None:
         LiteRtError, match=r"mine\.xml contains layers for several ops of the model"
     ):
         choose_op_name(OpChoice("m"), "mine.xml", model(), ["A", "B"])
+    with pytest.raises(
+        LiteRtError, match="the name of the file, 'mine', or of a layer in the file, 'C'"
+    ):
+        choose_op_name(OpChoice("m"), "mine.xml", model(), ["C"])
 
 
 @pytest.mark.parametrize(
     ("path", "op", "said"),
     [
-        ("x.cl", "", "the model contains no op with the file's name, 'x' ("),
+        ("x.cl", "", "--op is not set, and no op of the model has the name of the file, 'x' ("),
+        ("", "", "--op is not set, and the model contains 2 different custom ops ("),
         ("A.cl", "C", "the model contains no op 'C' ("),
         (
             "A.cl",

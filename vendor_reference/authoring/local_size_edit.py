@@ -122,8 +122,8 @@ def edit_local_size(path: str, op_name: str, sizes: Sequence[int], new_text: str
             Status.UNSUPPORTED,
             f"a {f'{suffix} file' if suffix else 'file without a suffix'} cannot contain a local size",
             path,
-            "Describe the kernel in a .json file in the same folder, and tune this .json file. litert-npu layer "
-            "new --kind=json writes an example.",
+            "Describe an OpenCL kernel in a .json file in the same folder, and tune this .json file. litert-npu "
+            "layer new --kind=json writes an example.",
         )
     with MappedFile(path) as file:
         data = bytes(file.view)

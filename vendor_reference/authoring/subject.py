@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import inf
 
 from compiler_plugin.outline import extract, make_partition
-from litert.core.counts import count_text, names_text, out_of_range
+from litert.core.counts import names_text, out_of_range
 from litert.core.element_type import ElementType
 from litert.core.errors import LiteRtError
 from litert.core.input_file import read_input
@@ -125,10 +125,12 @@ def choose_op_name(
     elif len(common) > 1:
         what = f"the op is unknown: --op is not set, and {asset_path} contains layers for several ops of the model"
     elif stem:
-        what = f"the op is unknown: --op is not set, and the model contains no op with the file's name, '{stem}'"
+        inside = ", ".join(f"'{name}'" for name in described if name != stem)
+        what = f"the op is unknown: --op is not set, and no op of the model has the name of the file, '{stem}'"
+        what += f", or of a layer in the file, {inside}" if inside else ""
     else:
-        kinds = count_text(len(custom), "kind")
-        what = f"the op is unknown: --op is not set, and the model contains {kinds} of custom op"
+        has = f"{len(custom)} different custom ops" if custom else "no custom op"
+        what = f"the op is unknown: --op is not set, and the model contains {has}"
     listed = names_text("custom op" if custom else "op", list(custom or names))
     hint = f"Set --op to an op of the model. {listed}." if names else ""
     raise LiteRtError(Status.NOT_FOUND, what, choice.model, hint)
@@ -205,8 +207,8 @@ def parse_tensors(text: str, flag: str) -> list[tuple[RankedTensorType, Quantiza
         quantization = _read_quantization(numbers, element_type) if numbers else None
         if numbers and quantization is None:
             hint = (
-                "After an integer type, write a positive scale and, if it is not 0, a zero point that the type "
-                "can hold, as in 1x8xi8:0.05:3."
+                "After an integer type, write a positive scale and, optionally, a zero point that the type can "
+                "hold, as in 1x8xi8:0.05:3."
             )
             what = f"{flag} contains '{part}', which does not describe a quantized tensor"
             raise LiteRtError(Status.INVALID_TOOL_CONFIG, what, hint=hint)
@@ -242,7 +244,7 @@ def check_alike(kinds: Iterable[object], what: str, where: str) -> None:
     if len(set(kinds)) > 1:
         hint = (
             "Choose one of the ops with --op=INDEX or --op=SUBGRAPH:INDEX; litert-npu inspect MODEL --dump lists "
-            "the ops with their indices."
+            "the ops in order, and the first op of a subgraph has index 0."
         )
         raise LiteRtError(Status.UNSUPPORTED, what, where, hint)
 
