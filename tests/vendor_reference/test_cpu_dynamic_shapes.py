@@ -280,7 +280,8 @@ def test_blocks_of_a_dynamic_shape_are_refused_by_name(compiler: Compiler) -> No
     pattern = (-1, 4, 4, 16)
     with pytest.raises(
         LiteRtError,
-        match="implementation 'plain' needs the blocked layout nChw8c for input 0, but this tensor's shape",
+        match="implementation 'plain' needs the blocked layout nChw8c for input 0, but this tensor's shape is "
+        "known only at run time",
     ):
         compiler(one_op("Double", pattern, pattern), {"x": (2, 4, 4, 16)}, Double=name)
 

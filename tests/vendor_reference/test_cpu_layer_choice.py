@@ -228,7 +228,7 @@ def test_a_file_that_changed_meanwhile_is_refused(tmp_path: Path) -> None:
     path = library(tmp_path)
     asked = request(path)
     path.write_bytes(path.read_bytes() + b"\0")
-    with pytest.raises(LiteRtError, match="was changed while the command was running"):
+    with pytest.raises(LiteRtError, match="another program changed the temporary copy"):
         list(ask(asked))
 
 

@@ -65,4 +65,5 @@ def ask(
         except LiteRtError as error:
             if error.where != child and not isinstance(error, ChildEndedError | ChildStartError):
                 raise
-            raise LiteRtError(error.status, error.what, where, _HINT) from error
+            hint = error.hint if isinstance(error, ChildStartError) else _HINT
+            raise LiteRtError(error.status, error.what, where, hint) from error

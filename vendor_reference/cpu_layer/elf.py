@@ -47,7 +47,7 @@ def check_shared_object(data: memoryview, where: str) -> None:
     if kind != _SHARED_OBJECT:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the file is not a shared object, but {_KINDS.get(kind, 'another ELF file')} (ELF type {kind})",
+            f"the file is not a shared object, but {_KINDS.get(kind, f'an ELF file of type {kind}')}",
             where,
             _HINT,
         )

@@ -130,8 +130,8 @@ def _read(path: str, sha256: str, where: str) -> bytes:
     except OSError as error:
         raise file_error(error, "cannot read", where) from error
     if hashlib.sha256(data).hexdigest() != sha256:
-        what = "the library's file was changed while the command was running"
-        raise LiteRtError(Status.FILE_IO, what, where, "Run the command again.")
+        what = "another program changed the temporary copy of the library"
+        raise LiteRtError(Status.FILE_IO, what, where, "Try again.")
     return data
 
 
