@@ -74,7 +74,8 @@ def test_layers_have_the_names_of_the_description() -> None:
 @pytest.mark.parametrize("name", ["readme", "y.bin"])
 def test_what_describes_no_layer_is_refused(name: str) -> None:
     with pytest.raises(
-        LiteRtError, match=f"the layer's main file, '{name}', is not a layer description"
+        LiteRtError,
+        match=f"the layer's main file '{name}' is neither a layer description nor an OpenCL kernel",
     ) as error:
         read(packed(name, contents=OTHERS))
     assert error.value.status is Status.INVALID_ARGUMENT and error.value.where == "folder/x.bin"

@@ -36,11 +36,15 @@ def test_a_whole_name_goes_before_a_part() -> None:
 def test_a_name_that_nobody_has_is_an_error_with_those_there_are() -> None:
     with pytest.raises(LiteRtError) as error:
         find_data_input(op("net/weights"), "biases")
-    assert "constant inputs are 'net/weights', 'full'" in error.value.what
+    assert (
+        "data 'biases', but the op has only the constant inputs 'net/weights', 'full'"
+        in error.value.what
+    )
 
 
 def test_a_part_that_two_have_is_an_error() -> None:
     with pytest.raises(
-        LiteRtError, match="several constant inputs match this name: 'a/weights', 'b/weights'"
+        LiteRtError,
+        match="data 'weights', but several constant inputs match this name: 'a/weights', 'b/weights'",
     ):
         find_data_input(op("a/weights", "b/weights"), "weights")

@@ -279,7 +279,10 @@ CHANGES: list[tuple[str, list[str | int], object, str]] = [
     ("sizes of a text", ["work_sizes", "global"], "X", '$.work_sizes.global: "X" is not an array'),
     ("sizes of two tensors", ["work_sizes", "of", "output"], 0, "but input and output are given"),
     ("a folder of headers", ["build_options"], "-w -I /", "$.build_options: build option '-I' is not allowed"),
-    ("a define of nothing", ["build_options"], "-D -w", "$.build_options: build option -D lacks NAME"),
+    (
+        "a define of nothing", ["build_options"], "-D -w",
+        "$.build_options: NAME or NAME=value must follow build option -D",
+    ),
     ("options of two lines", ["build_options"], "-g\n-w", "$.build_options: the text must not have more than one"),
 ]  # fmt: skip
 

@@ -117,18 +117,18 @@ BAD = {
     "no source": ("Source", "Sauce", "<Kernel> of layer 'Norm': element <Source> is missing"),
     "a source that is not there": ("norm.cl", "no.cl", "contains no file 'no.cl'"),
     "no entry": ('entry="norm"', "", "<Kernel> of layer 'Norm': attribute 'entry'"),
-    "no such kernel": ('"norm"', '"Norm"', "the sources contain no kernel 'Norm', but the kernels other, norm"),
+    "no such kernel": ('"norm"', '"Norm"', "<Kernel> of layer 'Norm': the sources contain no kernel 'Norm'"),
     "another stage": (
         'version="1"', 'version="1" stage="1"', "<CustomLayer> of layer 'Norm': the layer has stage '1'"),
     "another stage of a kernel": (
-        'entry="norm"', 'entry="norm" stage="2"', "of layer 'Norm': the layer has stage '2'"),
+        'entry="norm"', 'entry="norm" stage="2"', "<Kernel> of layer 'Norm': the layer has stage '2'"),
     "two kernels": (
         "<Parameters>", '<Kernel entry="b"/><Parameters>', "of layer 'Norm': the layer has a second kernel"),
     "some ops alone": ("<Parameters>", '<Where kernel="3,3"/><Parameters>', "'Norm': this element limits"),
     "no parameters": ("Parameters", "Buffers", "<CustomLayer> of layer 'Norm': element <Parameters> is missing"),
     "no work sizes": ("<WorkSizes", "<Sizes", "<CustomLayer> of layer 'Norm': element <WorkSizes> is missing"),
     "no arg-name": ('arg-name="w"', "", "<Scalar> of layer 'Norm': attribute 'arg-name' (the kernel's parameter)"),
-    "another arg-name": ('arg-name="w"', 'arg-name="W"', "is 'W', but kernel 'norm' has no such parameter"),
+    "another arg-name": ('arg-name="w"', 'arg-name="W"', "'arg-name' is 'W', but kernel 'norm' has no such p"),
     "a parameter too few": (SCALAR, "", "<Parameters> of layer 'Norm': an element for parameter 'w' of kernel"),
     "a tensor without type": (
         'type="output" port', "port", "<Tensor> of layer 'Norm': attribute 'type' is missing, but"),
@@ -138,19 +138,21 @@ BAD = {
         'port-index="0" format="BYXF"', "", "<Tensor> of layer 'Norm': attribute 'port-index' is missing"),
     "another format": ("BYXF", "NCHW", "<Tensor> of layer 'Norm': attribute 'format' is 'NCHW', which is"),
     "another stage's memory": (
-        "output_buffer", "input_buffer", "of layer 'Norm': type 'input_buffer' is the memory of ano"),
+        "output_buffer", "input_buffer", "<Tensor> of layer 'Norm': type 'input_buffer' is the memory of ano"),
     "data of another type": (
-        "local_data", "global_data", "of layer 'Norm': attribute 'type' is 'global_data', but"),
+        "local_data", "global_data", "<Data> of layer 'Norm': attribute 'type' is 'global_data', but"),
     "data without a source": ('source="scales"', "", "<Data> of layer 'Norm': attribute 'source'"),
-    "memory without a size": ('size="X*2"', "", "attribute 'size' (the number of bytes) is missing"),
+    "memory without a size": (
+        'size="X*2"', "", "<Data> of layer 'Norm': attribute 'size' (the number of bytes) is missing"),
     "memory of another dim": (
-        'dim="input,0" size', 'dim="in" size', "of layer 'Norm': attribute 'dim' is 'in', but must be"),
+        'dim="input,0" size', 'dim="in" size', "<Data> of layer 'Norm': attribute 'dim' is 'in', but must be"),
     "memory by Z": ("X*2", "Z*2", "<Data> of layer 'Norm': attribute 'size': formula 'Z*2' contains 'Z'"),
     "memory by a tensor": (
         "X*2", "INPUT0_DIMS[0]",
         "attribute 'size' has the formula 'INPUT0_DIMS[0]', but may contain only numbers"),
     "a scalar without type": (
-        'type="float" source="bias"', 'source="bias"', "attribute 'type' is missing, but must be int or"),
+        'type="float" source="bias"', 'source="bias"',
+        "<Scalar> of layer 'Norm': attribute 'type' is missing, but must be int or"),
     "a scalar of another type": (
         '"float" source="bias"', '"half" source="bias"', "attribute 'type' is 'half', but must be int"),
     "a scalar without source": (' source="bias"', "", "<Scalar> of layer 'Norm': attribute 'source'"),
@@ -204,6 +206,12 @@ def test_a_misspelled_parameter_has_a_hint(read: Read) -> None:
     with pytest.raises(LiteRtError) as error:
         read(changed('arg-name="weights"', 'arg-name="weight"'))
     assert error.value.hint == "Did you mean 'weights'?"
+
+
+def test_a_misspelled_kernel_has_a_hint(read: Read) -> None:
+    with pytest.raises(LiteRtError) as error:
+        read(changed('"norm"', '"Norm"'))
+    assert error.value.hint == "Did you mean 'norm'? The kernels are other, norm."
 
 
 def values(*signature: int) -> OpValues:

@@ -230,7 +230,7 @@ NOTED = {
         "line 1, <CustomLayer>: attribute 'author' is unknown, and is ignored."),
     "an attribute twice": (
         'entry="run"', 'entry="run" entry="walk"',
-        "line 2, <Kernel>: attribute 'entry' is repeated: the first value is used."),
+        "line 2, <Kernel>: attribute 'entry' is repeated, and the first value is used."),
     "an argument twice": (
         "<Data", '<Data name="biases" arg-index="2"/><Data',
         "line 11, <Data>: several elements have arg-index 2, and the last of them is used."),
@@ -331,7 +331,9 @@ BAD = {
     "a kernel on the top level": ("<CustomLayer", '<Kernel entry="a"/><CustomLayer', "element is <Kernel>"),
     "no name": ('name="Full"', "", "<CustomLayer>: attribute 'name' (the type of the ops"),
     "an empty name": ('name="Full"', 'name=""', "<CustomLayer>: attribute 'name'"),
-    "no type": ('type="SimpleGPU"', "", "of layer 'Full': attribute 'type' is missing, but must be 'SimpleGPU'"),
+    "no type": (
+        'type="SimpleGPU"', "",
+        "<CustomLayer> of layer 'Full': attribute 'type' is missing, but must be 'SimpleGPU' or"),
     "another type": (
         '"SimpleGPU"', '"SimpleNPU"', "of layer 'Full': attribute 'type' is 'SimpleNPU', but must be 'SimpleGPU'"),
     "no version": (
@@ -398,7 +400,8 @@ BAD = {
     "an empty format": ("yxfb", "", "<Tensor> of layer 'Full': attribute 'format' is '', which is unknown"),
     "internal memory without a size": ('size="INPUT0_DIMS[1] * 4"', "", "<Tensor> of layer 'Full': attribute"),
     "internal memory by X": (
-        "INPUT0_DIMS[1] * 4", "X*4", "attribute 'size' is 'X*4', but may contain only numbers and sizes such as"),
+        "INPUT0_DIMS[1] * 4", "X*4",
+        "attribute 'size' is 'X*4', but may contain only numbers and sizes such as INPUT0_DIMS[0]"),
     "internal memory by Z": (
         "INPUT0_DIMS[1] * 4", "Z", "<Tensor> of layer 'Full': attribute 'size': formula 'Z' contains 'Z'"),
     "internal memory without a port": (

@@ -127,8 +127,8 @@ def _check_whole(element: XmlElement) -> None:
     for where in element.named("Where"):
         raise where.error(
             "this element limits the layer to some of the ops with its name, which is not supported",
-            "Remove <Where>. If other ops need another layer, give the layers different names, and assign the "
-            "layers to ops with --npu_custom_op_info=op,path.",
+            "Remove <Where>, so that the layer implements all these ops. Ops that need another layer must have "
+            "another name in the model.",
         )
 
 
@@ -169,11 +169,10 @@ def _declared(kernel: XmlElement, entry: str, files: Sequence[LayerFile]) -> Seq
     found = parameters_in_text("", texts, entry)
     if found is None:
         has = kernel_names(texts)
-        several = entry in has
-        if several:
+        if entry in has:
             raise kernel.error(f"the sources contain different declarations of kernel '{entry}'")
-        what = f"the sources contain no kernel '{entry}', but the kernels {', '.join(has)}"
-        raise kernel.error(what if has else "the sources contain no kernel")
+        hint = did_you_mean(entry, has, f"{names_text('kernel', has)}.")
+        raise kernel.error(f"the sources contain no kernel '{entry}'", hint)
     for index, parameter in enumerate(found):
         if not parameter.name:
             raise kernel.error(f"parameter {index} of kernel '{entry}' has no name in the source")

@@ -253,9 +253,8 @@ def find_data_input(op: Op, name: str) -> int:
             if has
             else ""
         )
-        what = f"the layer refers to data '{name}', but " + (
-            f"the op's constant inputs are {has}" if has else "the op has no constant inputs"
-        )
+        only = f"only the constant input{'s' if len(names) > 1 else ''} {has}"
+        what = f"the layer refers to data '{name}', but the op has {only if has else 'no constant inputs'}"
     raise LiteRtError(status, what, f"op '{op.name}'", hint)
 
 

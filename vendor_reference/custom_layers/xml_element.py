@@ -113,7 +113,7 @@ class XmlElement:
             if attribute not in attributes[self.name]:
                 self.note(f"attribute '{attribute}' is unknown, and is ignored")
         for attribute in self.repeated:
-            self.note(f"attribute '{attribute}' is repeated: the first value is used")
+            self.note(f"attribute '{attribute}' is repeated, and the first value is used")
         for child in self.children:
             if child.name in children.get(self.name, ()):
                 child.note_unknown(attributes, children)

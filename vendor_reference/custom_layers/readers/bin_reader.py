@@ -90,7 +90,7 @@ class BinReader(DescriptionReader):
         if reader is None or isinstance(reader, BinReader):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the layer's main file, '{layer.description}', is not a layer description or an OpenCL kernel",
+                f"the layer's main file '{layer.description}' is neither a layer description nor an OpenCL kernel",
                 files.path,
                 "Create this .bin file again with litert-npu layer build.",
             )

@@ -135,7 +135,9 @@ def _layers(files: AssetFiles, data: memoryview) -> Mapping[str, Fields]:
             fields[name].text()
     if "layers" not in fields:
         if "sources" not in fields:
-            raise root.error("field 'sources' is missing, or 'layers' for several layers")
+            raise root.error(
+                "field 'sources' is missing; a file with several layers has the field 'layers' instead"
+            )
         return {_layer_name(fields) or os.path.splitext(files.file_name)[0]: fields}
     return _several(fields)
 
