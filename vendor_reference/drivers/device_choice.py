@@ -120,10 +120,13 @@ def _none_left(wanted: str, proofs: Sequence[Proof]) -> LiteRtError:
     there = [str(info) for proof in proofs for info in proof.devices]
     failed = [str(proof) for proof in proofs if proof.problem]
     if wanted and there:
-        what = f"no OpenCL device matches '{wanted}'; the available devices are {'; '.join(there)}"
+        are = "the available devices are" if len(there) > 1 else "the only available device is"
+        what = f"no OpenCL device matches '{wanted}'; {are} {'; '.join(there)}"
+        is_variable = wanted == os.environ.get(VARIABLE)
+        setting = f"environment variable {VARIABLE}" if is_variable else "dispatch option 'opencl'"
         hint = (
-            f"Set the environment variable {VARIABLE} to a part of a platform's name. To choose one of the "
-            "platform's devices, append a colon and a part of the device's name."
+            f"Set the {setting} to a part of a platform's name. To choose one of the platform's devices, append a "
+            "colon and a part of the device's name."
         )
     else:
         what = (

@@ -120,13 +120,21 @@ def test_the_environment_names_a_device(there: There, monkeypatch: pytest.Monkey
     assert choose_device("3.1").info is NEW_POCL
 
 
-def test_a_device_that_is_not_there_is_an_error_with_those_that_are(there: There) -> None:
+def test_a_device_that_is_not_there_is_an_error_with_those_that_are(
+    there: There, monkeypatch: pytest.MonkeyPatch
+) -> None:
     there(OLD_POCL, GPU)
     with pytest.raises(LiteRtError) as error:
         choose_device("intel")
     assert error.value.status is Status.NOT_FOUND
-    assert "'intel'" in error.value.what and "NVIDIA H200" in error.value.what
-    assert VARIABLE in error.value.hint
+    assert "no OpenCL device matches 'intel'; the available devices are " in error.value.what
+    assert "NVIDIA H200" in error.value.what
+    assert "Set the dispatch option 'opencl' to" in error.value.hint
+    monkeypatch.setenv(VARIABLE, "intel")
+    there(GPU)
+    with pytest.raises(LiteRtError, match="the only available device is NVIDIA") as error:
+        choose_device()
+    assert f"Set the environment variable {VARIABLE} to" in error.value.hint
 
 
 def test_a_driver_that_does_not_work_is_passed_over(there: There) -> None:

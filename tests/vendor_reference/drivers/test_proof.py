@@ -126,7 +126,7 @@ def test_what_is_no_library_is_a_no(tmp_path: Path, data: bytes) -> None:
 
 
 def test_a_library_that_is_no_driver_is_a_no(tmp_path: Path) -> None:
-    assert "OpenCL does not start" in prove(library(tmp_path, "int x;")).problem
+    assert "the OpenCL driver does not start" in prove(library(tmp_path, "int x;")).problem
 
 
 def test_a_no_is_remembered_for_a_while_and_yields_to_a_repair(
