@@ -19,6 +19,8 @@ from vendor_reference.executable.binary_layer import (
 from vendor_reference.executable.executable import Program, Source
 from vendor_reference.executable.kernel_signature import KernelSignature
 
+_SHAPES = "the op's shapes and options"
+
 
 class AssetSources:
     """Reads source files from assets; each asset is checked only once."""
@@ -70,7 +72,8 @@ class AssetSources:
         if not left_out:
             return None
         if code is None:
-            raise _no_code(layer, program, f"this machine's device, '{' '.join(device)}'", asset)
+            here = f"this machine's device, '{' '.join(device)}'"
+            raise _no_code(layer, program, here if codes else _SHAPES, asset)
         raise LiteRtError(
             Status.UNSUPPORTED,
             "the layer contains only machine code, which may run only with --allow_native_assets",
@@ -91,7 +94,7 @@ class AssetSources:
             return None
         for code in layer.find_codes(program):
             return code.kernels
-        raise _no_code(layer, program, "the op's shapes and options", asset)
+        raise _no_code(layer, program, _SHAPES, asset)
 
     def _read(self, source: Source) -> memoryview:
         where = f"source file {source.file_name}"
