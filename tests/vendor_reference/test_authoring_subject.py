@@ -51,7 +51,7 @@ def test_an_op_is_named_by_the_description_of_its_layer() -> None:
     ):
         choose_op_name(OpChoice("m"), "mine.xml", model(), ["A", "B"])
     with pytest.raises(
-        LiteRtError, match="the name of the file, 'mine', or of a layer in the file, 'C'"
+        LiteRtError, match="the name of the layer's file, 'mine', or of a layer in it, 'C'"
     ):
         choose_op_name(OpChoice("m"), "mine.xml", model(), ["C"])
 
@@ -59,7 +59,11 @@ def test_an_op_is_named_by_the_description_of_its_layer() -> None:
 @pytest.mark.parametrize(
     ("path", "op", "said"),
     [
-        ("x.cl", "", "--op is not set, and no op of the model has the name of the file, 'x' ("),
+        (
+            "x.cl",
+            "",
+            "--op is not set, and no op of the model has the name of the layer's file, 'x' (",
+        ),
         ("", "", "--op is not set, and the model contains 2 different custom ops ("),
         ("A.cl", "C", "the model contains no op 'C' ("),
         (

@@ -126,8 +126,8 @@ def choose_op_name(
         what = f"the op is unknown: --op is not set, and {asset_path} contains layers for several ops of the model"
     elif stem:
         inside = ", ".join(f"'{name}'" for name in described if name != stem)
-        what = f"the op is unknown: --op is not set, and no op of the model has the name of the file, '{stem}'"
-        what += f", or of a layer in the file, {inside}" if inside else ""
+        what = "the op is unknown: --op is not set, and no op of the model has the name of the layer's file, "
+        what += f"'{stem}', or of a layer in it, {inside}" if inside else f"'{stem}'"
     else:
         has = f"{len(custom)} different custom ops" if custom else "no custom op"
         what = f"the op is unknown: --op is not set, and the model contains {has}"
