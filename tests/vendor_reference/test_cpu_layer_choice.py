@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from litert.core.element_type import ElementType
-from litert.core.errors import LiteRtError
+from litert.core.errors import ChildStartError, LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.host.child import call_in_child
 from tests.vendor_reference.cpu_layers import library, prelu
+from vendor_reference.cpu_layer import asking
 from vendor_reference.cpu_layer.choice import Choice, choose
 from vendor_reference.cpu_layer.library import CpuLayerLibrary
 from vendor_reference.cpu_layer.library_worker import ask
@@ -230,6 +231,18 @@ def test_a_file_that_changed_meanwhile_is_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes() + b"\0")
     with pytest.raises(LiteRtError, match="another program changed the temporary copy"):
         list(ask(asked))
+
+
+def test_a_process_that_does_not_start_is_no_fault_of_the_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object, **__: object) -> object:
+        raise ChildStartError(Status.DYNAMIC_LOADING, "no start", hint="Allow more processes.")
+
+    monkeypatch.setattr(asking, "call_in_child", fail)
+    with pytest.raises(LiteRtError) as error:
+        list(asking.ask("ask", b"", "layer.so", "layer.so, op 'A'", {}))
+    assert error.value.where == "layer.so, op 'A'" and error.value.hint == "Allow more processes."
 
 
 @pytest.mark.parametrize("part", ["configuration", "init", "shapes"])
