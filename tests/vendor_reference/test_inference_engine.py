@@ -291,6 +291,6 @@ def test_a_library_for_any_model_needs_consent(tmp_path: Path, several: Path) ->
     (tmp_path / "scale.cl").write_text("__kernel void scale(global float* x, global float* y) {}")
     report = apply_plugin(tmp_path / "m.tflite", tmp_path / "other.tflite", told)
     assert (
-        f"{several} is ignored, because machine code may run only with --allow_native_assets."
+        f"{several} is ignored, because it is machine code, which may run only with --allow_native_assets."
         in report.notes
     )

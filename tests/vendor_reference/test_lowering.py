@@ -230,7 +230,7 @@ def test_scalars_are_passed_by_value(
         (ScalarArgument(I32, Literal("x")), None, "the value is the text 'x', which type int32 cannot hold"),
         (ScalarArgument(I32, Literal((1, 2))), None, "the argument is a scalar, but has 2 values"),
         (ScalarArgument(I32, FlexOption("m")), {"n": 1, "mm": 2}, "only 'mm', 'n'. Did you mean"),
-        (ScalarArgument(I32, FlexOption("n")), {"n": {"a": 1}}, "is not a text, a number or a list of numbers"),
+        (ScalarArgument(I32, FlexOption("n")), {"n": {"a": 1}}, "which is not a text, a number or a list of them"),
         (ScalarArgument(I32, FlexOption("n")), b"\1\0\0\0\2\0\0\0", "not a FlexBuffer map. For options in"),
         (
             ScalarArgument(I32, StructField(I32, 6)), b"\0" * 8,
@@ -351,7 +351,8 @@ def test_a_field_past_the_options_is_named_by_type_and_place() -> None:
 
 def test_a_define_without_a_value_is_refused_by_name() -> None:
     with pytest.raises(
-        LiteRtError, match="cannot set define 'N': option 'n' is needed, but the op has no options"
+        LiteRtError,
+        match="cannot set define 'N': the layer uses option 'n', but the op has no options",
     ):
         lower([one_op(options={})], layer(defines=[Define("N", FlexOption("n"))]))
 
