@@ -231,16 +231,16 @@ def test_scalars_are_passed_by_value(
         (ScalarArgument(I32, Literal((1, 2))), None, "the argument is a scalar, but has 2 values"),
         (ScalarArgument(I32, FlexOption("m")), {"n": 1, "mm": 2}, "only 'mm', 'n'. Did you mean"),
         (ScalarArgument(I32, FlexOption("n")), {"n": {"a": 1}}, "which is not a text, a number or a list of them"),
-        (ScalarArgument(I32, FlexOption("n")), b"\1\0\0\0\2\0\0\0", "not a FlexBuffer map. For options in"),
+        (ScalarArgument(I32, FlexOption("n")), b"\1\0\0\0\2\0\0\0", "so they have no names. If the options are"),
         (
             ScalarArgument(I32, StructField(I32, 6)), b"\0" * 8,
             "begins at byte 6 and has 4 bytes, but the options have only 8 bytes",
         ),
-        (ScalarArgument(F32, QuantizationOf("scale", False, 0)), None, "input 0 is not quantized"),
-        (ScalarArgument(F32, QuantizationOf("scale", False, 3)), None, "the op has no input 3"),
+        (ScalarArgument(F32, QuantizationOf("scale", False, 0)), None, "scale of input 0, which is not quantized"),
+        (ScalarArgument(F32, QuantizationOf("scale", False, 3)), None, "of input 3, which the op does not have"),
         (TensorArgument(False, 1), None, " is bound to input 1, but the op has 1 input."),
         (TensorArgument(True, 1), None, " is bound to output 1, but the op has 1 output."),
-        (InternalArgument(F32, "X-2"), None, "formula 'X-2' is -1 where B=4, F=1, Y=1, X=1"),
+        (InternalArgument(F32, "X-2"), None, "formula 'X-2' has the value -1 for B=4, F=1, Y=1, X=1"),
     ],
 )  # fmt: skip
 def test_an_asset_that_does_not_fit_its_op_is_refused(

@@ -119,7 +119,7 @@ def test_a_build_error_in_a_header_shows_the_header_s_line(
 MISFITS = {
     "number of arguments": (
         "__kernel void k(__global float* x) { x[0] = 1; }",
-        "kernel 'k' has 1 argument, but must have 2",
+        "declares kernel 'k' with 1 argument, but the layer binds 2 arguments",
     ),
     "no kernel": (
         "float f(float x) { return x; }",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from litert_npu_tools.layer import safe_process
 
-from litert.core.errors import LiteRtError
+from litert.core.errors import ChildEndedError, LiteRtError
 from litert.core.status import Status
 from tests.tools.conftest import LitertNpu
 from tests.tools.layer.conftest import SHAPES, SOFTSIGN
@@ -94,7 +94,7 @@ def test_a_compiler_that_crashes_is_explained_whichever_it_is(
 ) -> None:
     def call(target: str, *_: object, **__: object) -> Iterator[object]:
         yield safe_process.compiling("k.cl")
-        raise LiteRtError(Status.RUNTIME_FAILURE, "the process crashed", target)
+        raise ChildEndedError(Status.RUNTIME_FAILURE, "the process crashed")
 
     monkeypatch.setattr(safe_process, "call_in_child", call)
     with pytest.raises(
@@ -114,7 +114,7 @@ def test_a_kernel_that_crashes_is_laid_to_what_is_known_of_it(
 ) -> None:
     def call(target: str, *_: object, **__: object) -> Iterator[object]:
         yield safe_process.stage("kernel 'k' was running", cause)
-        raise LiteRtError(Status.RUNTIME_FAILURE, "the process crashed (SIGSEGV)", target)
+        raise ChildEndedError(Status.RUNTIME_FAILURE, "the process crashed (SIGSEGV)")
 
     monkeypatch.setattr(safe_process, "call_in_child", call)
     with pytest.raises(LiteRtError) as error:
