@@ -51,7 +51,11 @@ def test_a_value_has_a_text(value: Value, define_type: str, text: str) -> None:
         ((1, 2.5), "int[]", "the value is 2.5, but must be of type int"),
         ((1, 2), "int", "the op's option has 2 values, but the define needs one int"),
         ("x", "float", "the value is the string 'x', but must be of type float"),
-        ("a\nb", "", "a #define cannot contain the text 'a\\nb': it contains '\\n'"),
+        (
+            "a\nb",
+            "",
+            "a #define cannot contain the text 'a\\nb': the character '\\n' is not printable",
+        ),
         (
             "a\\",
             "",
