@@ -104,7 +104,7 @@ def find_plugins(libs: Sequence[str], hosting: Hosting | None = None) -> Registr
                 "no file in this folder or its subfolders has the name of a compiler plugin, "
                 f"{_PYTHON} or {SHARED_LIBRARY}",
                 folder,
-                "Give the folder of the vendor's plugin with --libs.",
+                "Give the folder that contains the vendor's plugin.",
             )
     for path in find_files(libs, [_PYTHON, SHARED_LIBRARY]):
         try:

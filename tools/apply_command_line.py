@@ -136,7 +136,7 @@ def _paths(values: FlagValues, paths: Sequence[str]) -> tuple[str, str]:
     if len(paths) > 2:
         check_op_infos(values)
         raise usage_error(
-            f"the command needs only an input and an output, but the command line has {len(paths)} "
+            f"the command accepts only an input and an output, but the command line has {len(paths)} "
             f"arguments: {', '.join(paths)}"
         )
     first, second = [*paths, "", ""][:2]

@@ -124,7 +124,8 @@ def _check_model(checks: _Checks, model: Model, dispatch_library_path: str) -> N
     carried = checks.ask("assets", lambda: carried_assets(model))
     if carried:
         names = ", ".join(asset.name for asset in carried)
-        checks.add("assets", Verdict.PASSED, f"the byte code contains the assets {names}")
+        assets = "the assets" if carried[1:] else "the asset"
+        checks.add("assets", Verdict.PASSED, f"the byte code contains {assets} {names}")
     if num_calls:
         _check_vendor(checks, model, dispatch_library_path)
     _check_maker(checks, model, has_code=bool(num_calls))

@@ -70,9 +70,9 @@ class Command(NamedTuple):
         if not 0 <= self.num_arguments - count <= self.num_optional:
             check_op_infos(flags)
             expected = self.usage.partition("\n")[0]
-            most = "at most " if self.num_optional else ""
+            verb = "accepts at most" if self.num_optional else "needs"
             raise usage_error(
-                f"the command needs {most}{count_text(self.num_arguments, 'argument')}, but the command line "
+                f"the command {verb} {count_text(self.num_arguments, 'argument')}, but the command line "
                 f"has {count}",
                 f"Usage: {' '.join(filter(None, (program, expected)))} [flags]",
             )

@@ -227,7 +227,8 @@ def _engine_options(
             for name, reason in left.items():
                 by_reason.setdefault(reason, []).append(f"'{name}'")
             reasons = "; ".join(
-                f"for {', '.join(names)}, {reason}" for reason, names in by_reason.items()
+                f"for {'arrays' if names[1:] else 'array'} {', '.join(names)}, {reason}"
+                for reason, names in by_reason.items()
             )
             raise LiteRtError(
                 Status.NOT_FOUND,

@@ -61,8 +61,8 @@ def add_made_with(flags: FlagValues, path: str) -> list[str]:
     if ops and not (by_flag or environment_layers()):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the file was compiled with assets for the ops {', '.join(ops)}, but does not contain the paths of "
-            "these assets, which the command needs to compile the ops again",
+            f"the file was compiled with assets for {'ops' if ops[1:] else 'op'} {', '.join(ops)}. To compile the "
+            "model again, the command needs the paths of these assets, which the file does not contain",
             path,
             "Give each asset with --npu_custom_op_info, as for apply_plugin.",
         )

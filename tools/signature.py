@@ -59,7 +59,7 @@ def is_signed(path: str, key_path: str, signature_path: str) -> bool:
     if len(signature) != _SIZE:
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the file is not a signature: it does not have {_SIZE} bytes, the size of every signature",
+            f"the file is not a signature, because every signature has a size of {_SIZE} bytes",
             signature_path,
             "With --signature, give the file that litert-npu sign wrote.",
         )

@@ -12,6 +12,7 @@ from compiler_plugin.native.option_slots import schema_name
 from litert.abi.definitions import ffi
 from litert.abi.tables import slots_of
 from litert.abi.tensor_types import from_c, quantization_from_c
+from litert.core.counts import count_text
 from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.quantization import QuantizationKind
 from litert.core.status import Status
@@ -206,7 +207,7 @@ class _BuilderSlots:
                     "passes NULL as the values" if count > 0 else "the number must be at least 0"
                 )
                 raise _misuse(
-                    f"sets {count} values of option {field} of op {op_name}, but {problem}"
+                    f"sets {count_text(count, 'value')} of option {field} of op {op_name}, but {problem}"
                 )
             numbers = list(values[0:count]) if count else None
             self._set_options(builder, op, op_name, {field: numbers})

@@ -17,6 +17,7 @@ from compiler_plugin.native.compiler_context import CompilerContext
 from compiler_plugin.native.graph_builder import GraphBuilder
 from compiler_plugin.native.plugin_library import PluginLibrary
 from litert.abi.definitions import ffi
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from litert.host.serving import native_call
@@ -51,9 +52,8 @@ def read_patterns(library: PluginLibrary, plugin: Any) -> Sequence[Pattern]:
     for index in range(count[0]):
         if not array[0] or not array[0][index].pattern or not array[0][index].name:
             part = "name" if array[0] and array[0][index].pattern else "function"
-            what = (
-                f"transformation {index} of the plugin's {count[0]} transformations has no {part}"
-            )
+            total = count_text(count[0], "transformation")
+            what = f"transformation {index} of the plugin's {total} has no {part}"
             raise library.error(what, Status.INVALID_TRANSFORMATION)
         entry = array[0][index]
         name = library.text(entry.name, f"the name of transformation {index} is")

@@ -136,11 +136,13 @@ def test_outputs_of_other_names_are_compared_by_position(original: str) -> None:
     [
         (
             ("other", "more"),
-            r"model has 1 output \(half\), but the model of --stock_model has 2 outputs \(other, more\)",
+            r"the measured model has 1 output \(half\), "
+            r"but the model of --stock_model has 2 outputs \(other, more\)",
         ),
         (
             ("half", "more"),
-            r"model has 1 output \(half\), but the model of --stock_model has 2 outputs \(half, more\)",
+            r"the measured model has 1 output \(half\), "
+            r"but the model of --stock_model has 2 outputs \(half, more\)",
         ),
     ],
 )
@@ -161,7 +163,7 @@ def test_an_output_of_another_shape_is_refused(in_folder: Path) -> None:
         match_outputs(ours, others)
     with pytest.raises(
         LiteRtError,
-        match=r"'z' of .* is float32 \[4\], but output 'z' .* int8 \[4\]",
+        match=r"'z' of the measured model is float32 \[4\], but output 'z' .* int8 \[4\]",
     ):
         match_outputs(others, {"z": np.zeros(4, np.int8)})
 

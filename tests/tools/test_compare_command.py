@@ -158,7 +158,7 @@ def test_a_compiled_file_alone_cannot_be_compared(
         and "the comparison also needs the model from which the file was compiled" in error
     )
     status, _, error = compare(model, f"--reference={compiled}")
-    assert status == 2 and "this file is compiled for an NPU" in error
+    assert status == 2 and "must not be compiled, but this file is compiled for an NPU" in error
     b = ModelBuilder()
     b.output(b.op("ABS", [b.input("x", "float32", (3,))], [("y", "float32", (3,))]))
     write_model(b.build(), tmp_path / "other.tflite")
@@ -228,7 +228,7 @@ def nothing(path: Path) -> None:
         (empty, "no array in the file can be compared with a tensor of the model"),
         (
             another_model_s,
-            ": for 'scores', 'boxes', no op of the model computes a tensor with this name",
+            ": for arrays 'scores', 'boxes', no op of the model computes a tensor with this name",
         ),
         (with_objects, "Object arrays cannot be loaded"),
         (a_pickle, "the file is not a .npy file"),

@@ -63,7 +63,7 @@ def test_passes_are_listed(litert_npu: LitertNpu, capsys: pytest.CaptureFixture[
         (["missing.mlir"], "missing.mlir"),
         (["."], "INVALID_ARGUMENT"),
         ([], "the command line has no file"),
-        (["in.mlir", "again.mlir"], "needs at most 1 argument, but the command line has 2"),
+        (["in.mlir", "again.mlir"], "accepts at most 1 argument, but the command line has 2"),
     ],
 )
 def test_what_is_wrong_is_said(

@@ -218,12 +218,15 @@ def test_dumps_go_beside_the_output(source: Path, mine: Path, tmp_path: Path) ->
     [
         ([], "the command line has no model"),
         (["in"], "the command line has no output file"),
-        (["in", "out", "more"], "needs at most 2 arguments, but the command line has 3"),
+        (["in", "out", "more"], "accepts at most 2 arguments, but the command line has 3"),
         (["in", "out", "--o=other"], "--o is 'other'"),
         (["in", "out", "--fold_limit=-1"], "fold_limit"),
         (["in", "out", "--nope"], "nope"),
         (["in", "out", "--dump_folder=d"], "--dump_folder has no effect"),
-        (["in", "none", "--dump_model_after=all"], "the dump has no folder"),
+        (
+            ["in", "none", "--dump_model_after=all"],
+            "the dump has no folder: the default folder is named",
+        ),
         (["in", "--list_transformations"], "needs no model"),
         (["missing.tflite", "none"], "missing.tflite"),
         (["in", "none", "--input_shape=x"], "--input_shape contains 'x', which is not a shape"),

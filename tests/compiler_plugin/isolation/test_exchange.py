@@ -122,6 +122,6 @@ def test_a_file_that_was_replaced_meanwhile_is_refused(tmp_path: Path, ends: End
         other = tmp_path / "other"
         other.write_bytes(b"X")
         os.replace(other, path)
-        with pytest.raises(LiteRtError, match="another file replaced this file") as error:
+        with pytest.raises(LiteRtError, match="another file replaced this file during") as error:
             there.learn(here.announce())
     assert error.value.status is Status.FILE_IO

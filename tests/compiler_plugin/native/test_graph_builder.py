@@ -88,7 +88,8 @@ def _closes_a_cycle(model: Model, build: GraphBuilder) -> None:
         ),
         (
             _loses_an_output,
-            "no op would write tensor 'c', which is still in use, because the transformation erases",
+            "no op would write tensor 'c', which is still in use, because the transformation erases the op "
+            "that writes the tensor",
         ),
         (_reads_what_nobody_writes, "a new op reads tensor 'n', but no op would write the tensor"),
         (_closes_a_cycle, "would depend on its own output"),

@@ -123,7 +123,8 @@ def test_lists_and_composites_are_built_as_in_stock(both_hosts: BothHosts) -> No
 def test_a_pattern_that_breaks_the_graph_is_named(both_hosts: BothHosts) -> None:
     with pytest.raises(
         LiteRtError,
-        match="no op would write tensor 'n', which is still in use, because the transformation erases",
+        match="no op would write tensor 'n', which is still in use, because the transformation erases the op "
+        "that writes the tensor",
     ) as error:
         both_hosts.setenv("SCRIBE_REWRITES", "orphan")
         both_hosts.ours(both_hosts.written(_model()))
