@@ -231,6 +231,6 @@ def check_function_names(
                 f"two NPU calls have the function name '{name}', but different outputs with a "
                 "dynamic shape",
                 where,
-                f"{VENDOR_REPAIRS} compile must return a unique function name for each NPU call, such as the "
+                f"{VENDOR_REPAIRS} The plugin must give each NPU call a unique function name, such as the "
                 "name of its partition.",
             )

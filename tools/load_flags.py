@@ -296,7 +296,7 @@ def _check_place(unknown: Sequence[str]) -> None:
         opposite = name.removeprefix("no")
         if name in flags or (opposite in flags and flags[opposite].boolean):
             raise usage_error(
-                f"no flag '{text}'",
+                f"the command has no flag '{text}'",
                 f"Only apply_plugin has the flag --{name}; "
                 "compile the model with apply_plugin first.",
             )

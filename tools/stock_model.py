@@ -74,8 +74,8 @@ def _find_tensors(model: Model, key: str, path: str) -> tuple[dict[str, int], di
     if entry.subgraph is not model.subgraphs[0]:
         raise LiteRtError(
             Status.UNSUPPORTED,
-            f"the times of signature '{key}' cannot be compared, because it is not a signature of the main "
-            "subgraph. For other subgraphs, stock LiteRT also copies the inputs and outputs",
+            f"the times of signature '{key}' cannot be compared, because this signature does not belong to "
+            "the main subgraph. For other subgraphs, stock LiteRT also copies the inputs and outputs",
             path,
             "With --signature, choose a signature of the main subgraph.",
         )

@@ -145,7 +145,9 @@ class NativeGraphInterface(GraphInterface[NativeDevice, NativeGraph]):
         context = answer("LiteRtDispatchInvocationContext", create, device, graph.handle)
         if not context:
             raise LiteRtError(
-                Status.RUNTIME_FAILURE, "the invocation context that the library returned is NULL"
+                Status.RUNTIME_FAILURE,
+                "the invocation context that the library returned is NULL",
+                hint=VENDOR_REPAIRS,
             )
         return NativeCall(context, device_context, len(graph.inputs), len(graph.outputs))
 
@@ -156,7 +158,8 @@ class NativeGraphInterface(GraphInterface[NativeDevice, NativeGraph]):
         if graph is None:
             raise LiteRtError(
                 Status.RUNTIME_FAILURE,
-                f"the library returned {found}, which is not a graph that it has created",
+                f"the library returned {address_of(found):#x}, which is not a graph that the library created",
+                hint=VENDOR_REPAIRS,
             )
         return graph
 

@@ -17,6 +17,7 @@ from dispatch.native.exported.objects import ExportedCall
 from litert.abi.definitions import ffi
 from litert.abi.handles import address_of
 from litert.abi.status_codes import answering, status_of
+from litert.core.counts import count_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
@@ -136,8 +137,8 @@ class AsyncFunctions:
         if num_events != len(call.outputs):
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
-                f"the host expects {num_events} events, but the NPU call has {len(call.outputs)} "
-                "outputs",
+                f"the host expects {count_text(num_events, 'event')}, but the NPU call has "
+                f"{count_text(len(call.outputs), 'output')}",
                 f"function '{call.function_name}'",
             )
         if num_events:
