@@ -456,7 +456,7 @@ def test_a_vendor_in_a_folder_compiles_and_runs(
         (["--npu_custom_op_info=Copy,nowhere.cl"], "NOT_FOUND"),
         (["--npu_custom_op_inf=Copy,copy.txt"], "Did you mean --npu_custom_op_info?"),
         (["--soc_model=N2", "--soc_manufacturer=Null"], "'Null' has no SoC model 'N2'"),
-        (["--soc_manufacturer=Nobody"], "for manufacturer 'Nobody'"),
+        (["--soc_manufacturer=Nobody"], "for vendor 'Nobody'"),
         (
             ["--require_npu=all"],
             "Only apply_plugin has the flag --require_npu; compile the model with apply_plugin first.",

@@ -181,8 +181,7 @@ def test_a_function_without_its_twin_leaves_the_twin(tmp_path: Path) -> None:
             "import",
             "(%x: tensor<1x3x4x5xf32>)",
             "(%x: tensor<1x3x4x5xf32>, %more: tensor<4xf32>)",
-            "the function has 2 arguments, but function 'Partition_0', which it replaces after 'import', has 1 "
-            "argument",
+            "'Partition_0', which it replaces after 'import', has 1",
             "func.func @Partition_0",
         ),
         (
@@ -207,28 +206,10 @@ def test_a_function_without_its_twin_leaves_the_twin(tmp_path: Path) -> None:
             "constant 'constant_0' has type ",
             "dense_resource",
         ),
-        (
-            "import",
-            '["Scale/scale.cl"',
-            '["Other/scale.cl"',
-            "the IR text needs the kernel in 'scale.cl' of asset 'Other/scale.cl', but no flag gives this asset",
-            "@Scale(",
-        ),
-        (
-            "import",
-            'op_name = "Scale"',
-            'op_name = "Scales"',
-            "the IR text needs the kernel in 'scale.cl' of asset 'Scale/scale.cl', but no flag gives this asset",
-            "@Scale(",
-        ),
-        ("plan-memory", "@CMX[256]", "@CMX[0]", "overlap in memory, although task ", "@CMX[0]"),
-        (
-            "plan-memory",
-            "num_shaves = 8",
-            "num_shaves = 9",
-            " uses 9 vector processors (shaves), but EMU8 has only 8",
-            "VPUIP.OCL @Scale ",
-        ),
+        ("import", '["Scale/scale.cl"', '["Other/scale.cl"', "but no flag gives this asset", "@Scale("),
+        ("import", 'op_name = "Scale"', 'op_name = "Scales"', "but no flag gives this asset", "@Scale("),
+        ("plan-memory", "@CMX[256]", "@CMX[0]", "overlap", "@CMX[0]"),
+        ("plan-memory", "num_shaves = 8", "num_shaves = 9", "but EMU8 has only 8", "VPUIP.OCL @Scale "),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_with_its_line(
@@ -250,7 +231,7 @@ def test_what_does_not_fit_is_refused_with_its_line(
         (
             {"Partition_7": "IN"},
             Status.NOT_FOUND,
-            "--replace_ir names function 'Partition_7', but this compilation has no such function",
+            "--replace_ir names function 'Partition_7'",
         ),
         ({"Partition_0": "nowhere.mlir"}, Status.NOT_FOUND, "nowhere.mlir"),
         ({"Partition_0": "garbage.mlir"}, Status.INVALID_ARGUMENT, "garbage.mlir:1:"),
@@ -323,9 +304,7 @@ def all_on_the_cpu(tmp_path: Path) -> Path:
 def test_nothing_is_replaced_where_no_op_goes_to_the_npu(all_on_the_cpu: Path) -> None:
     output = all_on_the_cpu.with_name("out.tflite")
     options = ApplyOptions(compiler=CompilerOptions(replace_ir={"Partition_0": "no.mlir"}))
-    with pytest.raises(
-        LiteRtError, match="cannot replace the IR of function 'Partition_0'"
-    ) as error:
+    with pytest.raises(LiteRtError, match="no function 'Partition_0' to replace") as error:
         apply_plugin(all_on_the_cpu, output, options)
     assert error.value.status is Status.NOT_FOUND and error.value.where == "no.mlir"
     assert "no op went to the NPU" in error.value.what and not output.exists()
@@ -348,9 +327,9 @@ def test_a_vendor_that_takes_no_ir_says_so(edit: Edit) -> None:
     options = ApplyOptions(
         soc_manufacturer="Null", compiler=CompilerOptions(replace_ir={"Partition_0": "a.mlir"})
     )
-    with pytest.raises(LiteRtError, match="does not compile IR files") as error:
+    with pytest.raises(LiteRtError, match="vendor 'Null' does not compile IR files") as error:
         apply_plugin(edit.path.parent / "in.tflite", edit.path, options)
-    assert error.value.status is Status.UNSUPPORTED and "vendor 'Null'" in error.value.what
+    assert error.value.status is Status.UNSUPPORTED and error.value.where == "--replace_ir"
 
 
 @pytest.mark.parametrize(
