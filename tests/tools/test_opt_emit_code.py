@@ -77,7 +77,9 @@ def test_code_that_does_not_say_how_it_is_launched_is_an_error(
     Path("net.mlir").write_text(text.replace("dense_resource<bin_code>", values))
     assert litert_npu("opt", "net.mlir", "--emit=out.tflite", "--constants=code.npz") != 0
     message = capsys.readouterr().err
-    assert f"this code of kind {task} has no description of how to launch it (net.mlir:6:1)" in message
+    assert (
+        f"this code of kind {task} has no description of how to launch it (net.mlir:6:1)" in message
+    )
     assert hint in message and not Path("out.tflite").exists()
 
 
