@@ -283,4 +283,4 @@ def test_a_model_in_memory_has_its_assets(gaining: Path) -> None:
 def test_options_come_from_the_environment(gaining: Path) -> None:
     variables = {"LITERT_NPU_DISPATCH_OPTIONS": "tiles=4"}
     done = run_in_c(gaining, exported("dispatch", "Reference"), **variables)
-    assert done.returncode == 1 and "no option 'tiles'" in done.stderr
+    assert done.returncode == 1 and "there is no dispatch option 'tiles'" in done.stderr
