@@ -83,7 +83,8 @@ def read_inputs(
     Args:
       texts: Arguments `[input=]file`, with the input's name or index. Without `input=`, a file is for the next
         input that has no value, but a .npz file is for all inputs whose key it contains. The key of an input is
-        the input's name, `in<index>` or `arr_<index>`.
+        the input's name, `in<index>` or `arr_<index>`; with `kind="output"`, the name, `out<index>` or
+        `arr_<index>`.
       specs: Specifications of all inputs.
       value_range: If a picture is read for a float input, the numbers that stand for black and for white.
       kind: `input`, or `output` for files with expected outputs; for messages.
@@ -93,14 +94,14 @@ def read_inputs(
     for text in texts:
         spec, path = split_target(text, specs, kind, flag)
         if spec is None and path.endswith(".npz"):
-            new = find_arrays(path, specs, "in")
+            new = find_arrays(path, specs, kind.removesuffix("put"))
             if not new:
-                raise _no_array_for(path, [spec.name for spec in specs])
+                raise _no_array_for(path, [spec.name for spec in specs], kind)
         else:
             spec = spec or next((s for s in specs if s.name not in found), None)
             if spec is None:
                 raise _none_left(path, found, kind)
-            new = {spec.name: _read_one(path, spec, value_range)}
+            new = {spec.name: _read_one(path, spec, value_range, kind)}
         for name, value in new.items():
             if name in found:
                 raise _given_twice(path, name, found[name].origin, kind)
@@ -183,22 +184,22 @@ def find_arrays(path: str, specs: Sequence[TensorSpec], prefix: str) -> dict[str
     return {name: arrays[key] for name, key in found.items()}
 
 
-def _no_array_for(path: str, inputs: Sequence[str]) -> LiteRtError:
-    """Returns the error about a .npz file in which no array has the name of an input."""
+def _no_array_for(path: str, names: Sequence[str], kind: str) -> LiteRtError:
+    """Returns the error about a .npz file in which no array has the name of an input or output."""
     arrays: list[str] = []
 
-    def choose(names: Sequence[str]) -> Iterable[str]:
-        arrays.extend(names)
+    def choose(found: Sequence[str]) -> Iterable[str]:
+        arrays.extend(found)
         return ()
 
     read_arrays(path, choose)
     return bad_input(
         path,
-        f"no array in the file has the name of an input. {names_text('array', arrays)}",
-        f"{names_text('input', inputs)}. Write the file with "
-        f"numpy.savez({os.path.basename(path)!r}, **{{{inputs[0]!r}: array}})."
-        if inputs
-        else "There are no inputs: omit the file.",
+        f"no array in the file has the name of an {kind}. {names_text('array', arrays)}",
+        f"{names_text(kind, names)}. Write the file with "
+        f"numpy.savez({os.path.basename(path)!r}, **{{{names[0]!r}: array}})."
+        if names
+        else f"There are no {kind}s: omit the file.",
     )
 
 
@@ -256,7 +257,7 @@ def no_such_tensor(target: str, specs: Sequence[TensorSpec], kind: str, where: s
     return LiteRtError(Status.INVALID_ARGUMENT, what, where, f"{names}.")
 
 
-def _read_one(path: str, spec: TensorSpec, value_range: Range) -> Array:
+def _read_one(path: str, spec: TensorSpec, value_range: Range, kind: str) -> Array:
     if path.lower().endswith(PICTURES):
         return read_picture(path, _dtype(spec), spec.shape, value_range)
 
@@ -264,9 +265,9 @@ def _read_one(path: str, spec: TensorSpec, value_range: Range) -> Array:
         if len(names) != 1 and spec.name not in names:
             raise bad_input(
                 path,
-                f"the file contains {count_text(len(names), 'array')}, but no array with the name of input "
+                f"the file contains {count_text(len(names), 'array')}, but no array with the name of {kind} "
                 f"'{spec.name}'",
-                f"Name the array for this input '{spec.name}'.",
+                f"Name the array for this {kind} '{spec.name}'.",
             )
         return [spec.name] if spec.name in names else names
 

@@ -13,7 +13,6 @@ from ..array_files import (
     InputArray,
     TensorSpec,
     complete_inputs,
-    find_arrays,
     read_inputs,
 )
 from ..command_line import SEED
@@ -86,14 +85,8 @@ def _as_type(given: InputArray, spec: TensorSpec) -> InputArray:
 
 def read_golden(op: Op, files: Sequence[str]) -> dict[str, Any]:
     """Reads the expected outputs of an op from files, and returns them by name."""
-    specs = output_specs(op)
-    whole = [path for path in files if path.endswith(".npz")]
-    others = [path for path in files if path not in whole]
-    single = read_inputs(others, specs, VALUE_RANGE, "output", "golden")
-    found = {name: array.value for name, array in single.items()}
-    for path in whole:
-        found |= find_arrays(path, specs, "out")
-    return found
+    found = read_inputs(files, output_specs(op), VALUE_RANGE, "output", "golden")
+    return {name: array.value for name, array in found.items()}
 
 
 def all_inputs(op: Op, inputs: Mapping[str, InputArray]) -> list[Any]:

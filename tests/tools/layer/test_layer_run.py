@@ -88,6 +88,11 @@ def test_inputs_and_golden_outputs_come_from_files(
     np.testing.assert_allclose(np.load("out.npz")["output0"], np.load("y.npy"), rtol=1e-6)
     np.savez("y.npz", out0=x)
     assert litert_npu(*RUN, "--input=0=x.npy", "--golden=y.npz") == 1
+    np.savez("z.npz", answer=np.load("y.npy"))
+    assert litert_npu(*RUN, "--input=x.npy", "--golden=output0=z.npz") == 0
+    capsys.readouterr()
+    assert litert_npu(*RUN, "--input=x.npy", "--golden=z.npz") == 2
+    assert "no array in the file has the name of an output" in capsys.readouterr().err
 
 
 def test_random_inputs_have_ranges_and_indices_are_valid(
