@@ -165,7 +165,8 @@ COMMAND = Command(
     "the flags --html and --model_explorer. A vendor can have flags of its own; they begin with the "
     "vendor's name, as in --myvendor_option=value. The exit status is 1 if a model is below --fail_under or if "
     "--compare finds that a model has become worse. A model is worse if an op is no longer on the "
-    "NPU, if an NPU call is now split into more calls, or if the model can no longer be analysed. "
+    "NPU, if the model has more NPU calls because an earlier call was split, or if the model can "
+    "no longer be analysed. "
     "The exit status is 2 if the result is unknown, for example because a model is damaged.",
     _FLAGS,
     _run,
