@@ -101,7 +101,10 @@ def find_custom_layers(
     by_flag = {info.op_name for info in options.custom_op_infos}
     found = layers_for_any_model(plugin, options, {op.name for op in model.ops()} - by_flag)
     if options.custom_layers and not found:
-        report.warnings.append("--custom_layers has no layer for any op of the model")
+        report.warnings.append(
+            "--custom_layers has no layer for any op of the model; files that do not name their op, such as .cl "
+            "files, are not used"
+        )
     return found
 
 

@@ -172,7 +172,9 @@ class CompiledModel:
         self.close()
 
     def __del__(self) -> None:
-        self._close(must_wait=False)  # no run is in progress: a run would keep this object alive
+        if hasattr(self, "_worker"):  # if the constructor has ended
+            # No run is in progress: a run would keep this object alive
+            self._close(must_wait=False)
 
     def _close(self, *, must_wait: bool) -> None:
         self._worker.close(must_wait=must_wait)

@@ -106,7 +106,13 @@ def _call(
         more = {"quantization": OpQuantization.of(op)} if takes_it else {}
         result = function(inputs, options, **more)
     except Exception as error:
-        raise _reference_error(f"reference function '{name}' fails", error, path) from error
+        hint = ""
+        if isinstance(options, bytes) and isinstance(error, TypeError):
+            hint = (
+                f"The function got the op's options as {count_text(len(options), 'byte')}, because they are not a "
+                "FlexBuffer map. If you set --inputs, also set --options."
+            )
+        raise _reference_error(f"reference function '{name}' fails", error, path, hint) from error
     hint = "Return one array for each output of the op."
     if result is None:
         what = f"reference function '{name}' returns None"
@@ -119,7 +125,7 @@ def _call(
     return [np.asarray(array) for array in arrays]
 
 
-def _reference_error(what: str, error: Exception, path: str) -> LiteRtError:
+def _reference_error(what: str, error: Exception, path: str, hint: str = "") -> LiteRtError:
     """Returns an error for an exception from the author's Python file, with the line that failed."""
     own = os.path.abspath(path)
     last = last_line(error, own.__eq__)
@@ -131,4 +137,4 @@ def _reference_error(what: str, error: Exception, path: str) -> LiteRtError:
     linecache.checkcache(own)
     line = linecache.getline(own, int(number)).strip() if last else ""
     shown = f"{what}: {said}" + (f"\n{number:>5} | {line}\n" if line else "")
-    return LiteRtError(Status.INVALID_ARGUMENT, shown, f"{path}:{number}" if last else path)
+    return LiteRtError(Status.INVALID_ARGUMENT, shown, f"{path}:{number}" if last else path, hint)

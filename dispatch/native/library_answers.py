@@ -19,7 +19,10 @@ _FIELDS = {1: "bool_value", 2: "int_value", 3: "real_value", 8: "str_value", 9: 
 
 def check_answer(status: int) -> None:
     """Raises an error if a function's status is not Ok; the host adds the names of the library and function."""
-    check(status, "the library's function failed, and gave no reason except this status")
+    check(
+        status,
+        "the library's function failed with this status; only the library's own log, if any, gives the reason",
+    )
 
 
 def answer(c_type: str, function: Any, *arguments: Any) -> Any:

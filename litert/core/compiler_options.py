@@ -350,7 +350,7 @@ class CompilerOptions:
                 raise LiteRtError(
                     Status.INVALID_TOOL_CONFIG,
                     f"custom_op_infos contains {info!r:.100}, which is not a CustomOpInfo",
-                    hint="Write CustomOpInfo(op, path).",
+                    hint="Write custom_op_infos=[litert.CustomOpInfo(op, path)].",
                 )
             if info.op_name in seen:
                 raise LiteRtError(

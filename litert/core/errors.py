@@ -7,6 +7,9 @@ from litert.core.status import Status
 VENDOR_REPAIRS = "This is a bug in the vendor's code; report it to the vendor."
 """Beginning of an error's hint if only the vendor can fix the problem."""
 
+PRINTED = "; it printed:\n"
+"""Text between the description of a failed library or process and the lines that it printed."""
+
 _NO_THREAD = "can't start new thread"
 """Python's text for a thread that the operating system does not start."""
 
@@ -51,11 +54,14 @@ class LiteRtError(RuntimeError):
             name_text,
         )  # imported here, because most errors are not printed
 
-        what, _, lines = self.what.partition("\n")
+        what, printed, lines = self.what.partition(PRINTED)
+        if not printed:
+            what, newline, lines = self.what.partition("\n")
+            what, printed = (what.rstrip(" :"), ":\n") if newline else (what, "")
         where = f" ({name_text(self.where)})" if self.where else ""
         hint = name_text(self.hint)
         if lines:
-            return f"{what.rstrip(' :')}{where}:\n{lines.rstrip()}" + (hint and f"\n{hint}")
+            return f"{what}{where}{printed}{lines.rstrip()}" + (hint and f"\n{hint}")
         return f"{what}{where}." + (hint and f" {hint}")
 
     def __str__(self) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, TypeAlias
 
-from litert.core.errors import ChildEndedError, ChildStartError
+from litert.core.errors import PRINTED, ChildEndedError, ChildStartError
 from litert.core.status import Status
 from litert.host.child_side import is_child
 from litert.host.sandbox import Sandbox, usable
@@ -33,9 +33,6 @@ _POLL_S = 0.001
 _LOOK_S = 0.2
 _MOST_READS = 64
 """Largest number of reads of printed output in a row, because a child may print forever."""
-
-PRINTED = "; it printed:\n"
-"""Text between what happened to a child and what the child printed, in errors."""
 
 _HINTS = {
     errno.EMFILE: "Allow more open files (ulimit -n): each process of a vendor needs five open files.",

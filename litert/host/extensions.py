@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from importlib import import_module, invalidate_caches
 from importlib.machinery import PathFinder
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from litert.core.errors import LiteRtError, describe, last_line
@@ -309,7 +310,7 @@ def _guard_import(
     try:
         return load(target)
     except (Exception, SystemExit) as error:  # a foreign module may raise anything
-        place = find_place(error, folder) or find_place(error)
+        place = find_place(error, folder or _package_folder(target)) or find_place(error)
         what, inner = describe(error), ""
         if isinstance(error, SyntaxError) and error.lineno:
             what = f"{type(error).__name__}: {error.msg}"
@@ -324,6 +325,16 @@ def _guard_import(
             ", ".join(filter(None, [file_and_line(where, place), inner])),
             hint,
         ) from error
+
+
+def _package_folder(target: str) -> str:
+    """Returns the folder of the package that contains a module; "" for a module outside of packages."""
+    try:
+        spec = find_spec(target.partition(".")[0])
+    except (ImportError, ValueError):
+        return ""
+    folders = (spec and spec.submodule_search_locations) or [""]
+    return folders[0]
 
 
 def _take_constant(holder: Any, constant: str, where: str) -> Any:

@@ -23,10 +23,10 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
-from litert.core.errors import ChildEndedError, LiteRtError, describe
+from litert.core.errors import PRINTED, ChildEndedError, LiteRtError, describe
 from litert.core.status import Status
 from litert.core.tracing import is_recording, take_in
-from litert.host.child_process import PRINTED, ChildProcess, Watch
+from litert.host.child_process import ChildProcess, Watch
 from litert.host.child_side import error_message, raise_error
 from litert.host.sandbox import Sandbox
 from litert.host.serving import NUMBER_WORD, PAGE_SIZE

@@ -47,6 +47,10 @@ _GIVE_ASSET = (
     "custom_op_infos."
 )
 _NOT_COMPILED = f"The model is not compiled for an NPU. {_GIVE_ASSET}"
+_NPU_NOT_ALLOWED = (
+    "The model was not compiled when it was loaded, because the options do not allow the NPU. To allow the NPU, "
+    "use"
+)
 _NOT_TAKEN = f"The model was compiled when it was loaded, but the vendor did not compile the op. {_GIVE_ASSET}"
 _SELECTION = (
     "HardwareAccelerator.NPU | HardwareAccelerator.CPU in Python, "
@@ -194,7 +198,7 @@ def load_unplanned(
             num_threads,
             kernel_mode,
             kernels.make,
-            custom_op_hint=_custom_op_hint(opened, is_compiled_here),
+            custom_op_hint=_custom_op_hint(opened, accelerators, options, is_compiled_here),
             stock_arguments=stock_arguments or {},
             profiler=_open_profiler() if options.enable_profiling else None,
             warning=_cpu_only_warning(opened, where) if warns else "",
@@ -250,7 +254,12 @@ def _compile(
 
 def _accelerators(options: Options) -> HardwareAccelerator:
     """Returns the hardware of this runtime that may run a model."""
-    accelerators = HardwareAccelerator(int(options.hardware_accelerators))
+    given = options.hardware_accelerators
+    if not isinstance(given, int):
+        raise ValueError(  # as in stock LiteRT
+            f"the hardware is {given!r:.60}, but must be a HardwareAccelerator, such as HardwareAccelerator.NPU"
+        )
+    accelerators = HardwareAccelerator(given)
     if not accelerators & (HardwareAccelerator.CPU | HardwareAccelerator.NPU):
         raise LiteRtError(
             Status.UNSUPPORTED if accelerators else Status.INVALID_ARGUMENT,
@@ -383,11 +392,20 @@ def _check_accelerators(
         )
 
 
-def _custom_op_hint(opened: _OpenedModel, is_compiled_here: bool) -> str:
+def _custom_op_hint(
+    opened: _OpenedModel,
+    accelerators: HardwareAccelerator,
+    options: Options,
+    is_compiled_here: bool,
+) -> str:
     """Returns the hint for a custom op without a kernel; `<op>` stands for the op's name."""
     if is_compiled_here:
         return _NOT_TAKEN
-    return _LEFT_ON_CPU if opened.is_compiled else opened.why_on_cpu(_NOT_COMPILED)
+    if opened.is_compiled:
+        return _LEFT_ON_CPU
+    if HardwareAccelerator.NPU not in accelerators and options.custom_op_infos:
+        return f"{_NPU_NOT_ALLOWED} {_SELECTION}"
+    return opened.why_on_cpu(_NOT_COMPILED)
 
 
 def _cpu_only_warning(opened: _OpenedModel, where: str) -> str:

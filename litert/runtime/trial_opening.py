@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-from litert.core.errors import ChildEndedError, LiteRtError
+from litert.core.errors import PRINTED, ChildEndedError, LiteRtError
 from litert.core.status import Status
 from litert.cpu_kernel_mode import CpuKernelMode
 from litert.model.blob import MappedFile
@@ -29,7 +29,6 @@ def check_opens(source: MappedFile | bytes, where: str) -> None:
     """
     # Imported here and below, because few models are opened in a trial
     from litert.host.child import call_in_child
-    from litert.host.child_process import PRINTED
     from litert.model.atomic_file import temporary_file
 
     with ExitStack() as stack:

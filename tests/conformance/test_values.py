@@ -246,10 +246,16 @@ def test_without_a_reference_the_ops_beside_a_custom_op_are_compared(
 @pytest.mark.parametrize(
     ("reference", "error"),
     [
-        ("Triple", "--reference=Triple has no function.* Write --reference=op,file.py:function"),
-        (",a.py:triple", "--reference=,a.py:triple has no op"),
+        (
+            "Triple",
+            "--reference=Triple does not contain a function.* Write --reference=op,file.py:function",
+        ),
+        (",a.py:triple", "--reference=,a.py:triple does not contain an op"),
         ("Triple,{}/nowhere.py:triple", "no such file"),
-        ("Triple,{}/reference.py:wide", r"returns shape \[10\], but the model has \[2, 5\]"),
+        (
+            "Triple,{}/reference.py:wide",
+            r"shape \[10\] for output 0, but this output has shape \[2, 5\] in the model",
+        ),
     ],
 )
 def test_a_reference_that_is_none_is_refused(

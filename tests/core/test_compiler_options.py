@@ -38,7 +38,7 @@ def test_a_text_is_no_list_of_texts() -> None:
 
 def test_a_pair_is_no_custom_op_info() -> None:
     pairs: Any = [("Sinh", "sinh.cl")]
-    with pytest.raises(LiteRtError, match="Write CustomOpInfo"):
+    with pytest.raises(LiteRtError, match="Write custom_op_infos="):
         CompilerOptions(pairs)
 
 

@@ -70,7 +70,8 @@ def test_each_option_is_a_flag_with_its_default(declared: Option) -> None:
 @pytest.mark.parametrize("declared", AT_LOAD, ids=_flag)
 def test_an_option_for_loads_is_in_litert_s_and_in_the_flags_of_run(declared: Option) -> None:
     assert getattr(Options(), declared.field) == declared.default
-    assert declared.flag in LOAD_FLAGS
+    flag = next(flag for flag in LOAD_FLAGS if flag.name == declared.flag.name)
+    assert flag._replace(help="") == declared.flag._replace(help="")
 
 
 @pytest.mark.parametrize("declared", AT_LOAD, ids=_flag)

@@ -141,7 +141,7 @@ def test_runs_are_measured_task_by_task() -> None:
 
 def test_an_asset_that_was_not_registered_is_named() -> None:
     error = fails(doubling(), assets(OtherOp=DOUBLE))
-    assert error.status is Status.NOT_FOUND and "no asset 'MyOp'" in error.what
+    assert error.status is Status.NOT_FOUND and "lacks asset 'MyOp'" in error.what
     assert "vendor 'Reference', in invocation_context_create" in error.where
 
 

@@ -158,7 +158,10 @@ def test_more_than_anybody_reads_is_not_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("flag", "hint"),
-    [("--dump_kernels", "Add --dump_folder=FOLDER."), ("--dump_folder=f", "Add --dump_kernels.")],
+    [
+        ("--dump_kernels", "Add --dump_folder=FOLDER."),
+        ("--dump_folder=f", "Add --dump_kernels, or"),
+    ],
 )
 def test_one_flag_asks_for_the_other(
     flag: str, hint: str, capsys: pytest.CaptureFixture[str]

@@ -88,7 +88,7 @@ def test_an_int_in_an_address_is_noted_with_its_line(body: str, names: list[str]
     assert re.findall(r"'(?:\w+ )?([^' ]+)' \(k\.cl:(\d+)\)", note) == [
         tuple(n.split(":")) for n in names
     ]
-    assert "several times as long" in note and "size_t" in note
+    assert "several times slower" in note and "size_t" in note
 
 
 NOT_NOTED = {

@@ -304,7 +304,9 @@ def all_on_the_cpu(tmp_path: Path) -> Path:
 def test_nothing_is_replaced_where_no_op_goes_to_the_npu(all_on_the_cpu: Path) -> None:
     output = all_on_the_cpu.with_name("out.tflite")
     options = ApplyOptions(compiler=CompilerOptions(replace_ir={"Partition_0": "no.mlir"}))
-    with pytest.raises(LiteRtError, match="no function 'Partition_0' to replace") as error:
+    with pytest.raises(
+        LiteRtError, match="cannot replace the IR of function 'Partition_0'"
+    ) as error:
         apply_plugin(all_on_the_cpu, output, options)
     assert error.value.status is Status.NOT_FOUND and error.value.where == "no.mlir"
     assert "no op went to the NPU" in error.value.what and not output.exists()

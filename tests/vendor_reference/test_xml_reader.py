@@ -414,7 +414,7 @@ BAD = {
         "<WorkSizes> of layer 'Full': attribute 'global' has 4 sizes, but may have at most 3"),
     "an empty rule": (
         "16, Y", "16,,Y",
-        "<WorkSizes> of layer 'Full': attribute 'global': formula '' ends where a number"),
+        "<WorkSizes> of layer 'Full': attribute 'global': formula '' is empty"),
     "an unknown letter": (
         "16, Y", "16,Z",
         "<WorkSizes> of layer 'Full': attribute 'global': formula 'Z' contains 'Z'"),

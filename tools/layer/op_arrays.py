@@ -33,8 +33,8 @@ INPUT_FLAGS = (
         "A .npy or .npz file with the data of an input, as [input=]file. Give the input by name "
         "or index. If you omit input=, a .npz file gives the data of all inputs that the file "
         "names, and a .npy file gives the data of the first input that has no file yet. "
-        "Inputs without a file get random data; random floats are from -1 to 1. The flag may be "
-        "repeated.",
+        "Inputs without a file get random data: floats from -1 to 1, and integers from 0 to 99 (any "
+        "value if the integers have 8 bits). The flag may be repeated.",
         is_repeated=True,
     ),
     INPUT_RANGE,

@@ -141,7 +141,8 @@ def _files(names: Sequence[str]) -> list[str]:
                     Status.NOT_FOUND,
                     f"no file in the folder has a name like {', '.join(patterns)}",
                     name,
-                    "Give the folder that contains the vendor's files.",
+                    "Give the folder that contains the vendor's files. If the vendor is a package, install the "
+                    "package with pip, and give the vendor's name.",
                 )
             files += found
         elif not os.path.exists(name):

@@ -22,6 +22,7 @@ from litert.core.quoting import shell_word
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
 from litert.model.builder import ModelBuilder
+from litert.model.dispatch_op import DISPATCH_OP
 from litert.model.flexbuffer import FlexValue
 from litert.model.graph import Buffer, Model, Op, Subgraph, Tensor
 from vendor_reference.custom_layers.value_sources import stored_constant
@@ -133,6 +134,8 @@ def choose_op_name(
         what = f"the op is unknown: --op is not set, and the model contains {has}"
     listed = names_text("custom op" if custom else "op", list(custom or names))
     hint = f"Set --op to an op of the model. {listed}." if names else ""
+    if DISPATCH_OP in custom:
+        hint = "The model is already compiled. Give the original model, from which apply_plugin made it."
     raise LiteRtError(Status.NOT_FOUND, what, choice.model, hint)
 
 
