@@ -75,7 +75,8 @@ def _find_tensors(model: Model, key: str, path: str) -> tuple[dict[str, int], di
         raise LiteRtError(
             Status.UNSUPPORTED,
             f"the times of signature '{key}' cannot be compared, because this signature does not belong to "
-            "the main subgraph. For other subgraphs, stock LiteRT also copies the inputs and outputs",
+            "the main subgraph. In runs of other subgraphs, stock LiteRT spends additional time on copies of the "
+            "inputs and outputs",
             path,
             "With --signature, choose a signature of the main subgraph.",
         )

@@ -214,12 +214,12 @@ def test_sizes_that_a_run_tells_have_pitches_too() -> None:
 
 def test_dimensions_that_do_not_fold_are_refused() -> None:
     with pytest.raises(
-        LiteRtError, match=r"its memory order \[0, 1, 3, 2, 4\] separates or reorders"
+        LiteRtError, match=r"the tensor's memory order \[0, 1, 3, 2, 4\] separates or reorders"
     ):
         bfyx((2, 3, 4, 5, 6), (0, 1, 3, 2, 4))
     with pytest.raises(
         LiteRtError,
-        match="padding inside its middle dimensions, which the kernel sees as one dimension, Y",
+        match="become one dimension, Y, but the tensor has padding between these dimensions",
     ):
         bfyx((2, 3, 4, 5, 6), None, Format.ANY, (0, 0, 1, 0, 0))
     assert bfyx((2, 1, 4, 5, 6), (0, 2, 1, 4, 3)).memory_order == "BYFX"  # one of them is 1

@@ -111,7 +111,7 @@ def bfyx(
         if any((*below[2:-2], *above[2:-2])):
             raise _no_view(
                 shape,
-                "the tensor has padding inside its middle dimensions, which the kernel sees as one dimension, Y",
+                "the middle dimensions become one dimension, Y, but the tensor has padding between these dimensions",
             )
     return Bfyx(kernel_dims(shape), _letters(order, padded, wanted), lower, upper)
 
@@ -184,8 +184,8 @@ def _letters(order: Order, padded: Sequence[Size], wanted: Format) -> str:
     if len(set(letters)) < len(letters) or middle != sorted(middle):
         raise _no_view(
             padded,
-            f"its memory order {list(order)} separates or reorders its middle dimensions, which the kernel sees "
-            "as one dimension, Y",
+            f"the middle dimensions become one dimension, Y, but the tensor's memory order {list(order)} "
+            "separates or reorders these dimensions",
         )
     return letters + "".join(letter for letter in "BFYX" if letter not in letters)
 
@@ -203,6 +203,6 @@ def _no_view(shape: Sequence[Size], why: str) -> LiteRtError:
     shown = "x".join(map(str, shape))
     return LiteRtError(
         Status.UNSUPPORTED,
-        f"a kernel sees a tensor as four dimensions, B, F, Y and X, but this is impossible for shape {shown}: "
-        f"{why}",
+        f"a kernel sees a tensor as four dimensions, B, F, Y and X, but cannot see this tensor of shape {shown} "
+        f"so: {why}",
     )
