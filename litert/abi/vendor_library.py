@@ -71,7 +71,10 @@ def _run_constructors(path: str, flags: int) -> None:
 def _hint(reason: str) -> str:
     """Returns the hint for a reason why the loader cannot load a library that exists."""
     if reason.startswith(_OTHER_MACHINE) or any(text in reason for text in _NO_LIBRARY):
-        return "The file exists, but is damaged or is not a library for this machine: build or copy it again, or remove it."
+        return (
+            "The file exists, but is damaged or is not a library for this machine: build or copy it again, or "
+            "remove it."
+        )
     return (
         "Install the libraries that this library links, or remove this library from the directory."
     )

@@ -219,7 +219,7 @@ def test_dimensions_that_do_not_fold_are_refused() -> None:
         bfyx((2, 3, 4, 5, 6), (0, 1, 3, 2, 4))
     with pytest.raises(
         LiteRtError,
-        match="become one dimension, Y, but the tensor has padding between these dimensions",
+        match="become one dimension, Y, but the tensor has padding between them",
     ):
         bfyx((2, 3, 4, 5, 6), None, Format.ANY, (0, 0, 1, 0, 0))
     assert bfyx((2, 1, 4, 5, 6), (0, 2, 1, 4, 3)).memory_order == "BYFX"  # one of them is 1

@@ -111,7 +111,7 @@ def bfyx(
         if any((*below[2:-2], *above[2:-2])):
             raise _no_view(
                 shape,
-                "the middle dimensions become one dimension, Y, but the tensor has padding between these dimensions",
+                "the middle dimensions become one dimension, Y, but the tensor has padding between them",
             )
     return Bfyx(kernel_dims(shape), _letters(order, padded, wanted), lower, upper)
 

@@ -167,8 +167,8 @@ class OpValues:
                     raise self._error(
                         f"the layer uses {source.text} as a number, but the shape of {port} ('{tensor.name}') is "
                         "known only at run time",
-                        "Read the size in the kernel instead, from a macro such as INPUT0_DIMS or from an argument "
-                        "that contains the shape.",
+                        "Read the size in the kernel instead, from a macro such as INPUT0_DIMS or from an "
+                        "argument that contains the shape.",
                     )
                 shapes[is_output].append(None if tensor is None else tuple(tensor.shape))
         return formula.evaluate((0, 0, 0, 0), shapes[0], shapes[1])
