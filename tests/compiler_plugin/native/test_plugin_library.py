@@ -124,7 +124,7 @@ def test_what_does_not_load_says_why(tmp_path: Path, content: bytes | None, says
     assert error.value.status is Status.DYNAMIC_LOADING
     assert "ctypes" not in str(error.value)
     assert error.value.hint.startswith(
-        "Build the library" if content is None else "The file is damaged, or is not a library"
+        "Build the library" if content is None else "The file exists, but is damaged or"
     )
 
 
