@@ -30,7 +30,7 @@ from litert.host.extensions import (
     load_entry_point,
     load_file,
 )
-from litert.host.stock_vendors import only_for, stock_vendor_folder, stock_vendor_folders
+from litert.host.stock_vendors import available_vendors, stock_vendor_folder, stock_vendor_folders
 
 _FILE_LOADER = "compiler_plugin.registry:load_plugin_file"
 _POINT_LOADER = "compiler_plugin.registry:load_plugin_point"
@@ -156,7 +156,7 @@ def load_plugin(
     )
     raise LiteRtError(
         Status.NOT_FOUND,
-        f"there is no usable compiler plugin for vendor '{vendor}'{only_for(found, 'compiler')}",
+        f"there is no usable compiler plugin for vendor '{vendor}'{available_vendors(found, 'compiler')}",
         hint=reasons
         + did_you_mean(
             vendor,

@@ -22,7 +22,7 @@ from litert.host.extensions import (
     load_entry_point,
     load_file,
 )
-from litert.host.stock_vendors import only_for, stock_vendor_folder
+from litert.host.stock_vendors import available_vendors, stock_vendor_folder
 
 FILE_PATTERNS = ("LiteRtDispatch*.py", "LiteRtDispatch*.so", "libLiteRtDispatch*.so")
 """Patterns for the file names of dispatch tables.
@@ -166,10 +166,10 @@ def _not_found(
     problem: str,
 ) -> LiteRtError:
     there = sorted({*entry_points, *(name or path for name, path in files)})
-    only = only_for(there, "dispatch")
+    available = available_vendors(there, "dispatch")
     return LiteRtError(
         Status.NOT_FOUND,
-        f"there is no dispatch table (the code that runs compiled models) for vendor '{manufacturer}'{only}"
+        f"there is no dispatch table (the code that runs compiled models) for vendor '{manufacturer}'{available}"
         + (f"; {problem}" if problem else ""),
         hint="Install the vendor's package, or set dispatch_library_path to the folder that "
         f"contains LiteRtDispatch_{manufacturer}.py or libLiteRtDispatch_{manufacturer}.so.",

@@ -33,9 +33,9 @@ def stock_vendor_folders(kind: Literal["compiler", "dispatch"]) -> Mapping[str, 
     return found
 
 
-def only_for(vendors: Sequence[str], kind: Literal["compiler", "dispatch"]) -> str:
-    """Returns the end of an error about a missing vendor: `, only for A and for B in stock LiteRT's wheel`."""
-    places = [", ".join(vendors)] if vendors else []
+def available_vendors(vendors: Sequence[str], kind: Literal["compiler", "dispatch"]) -> str:
+    """Returns the end of an error about a missing vendor: `; available vendors: A; in stock LiteRT's wheel: B`."""
+    text = f"; available vendors: {', '.join(vendors) or 'none'}"
     if wheel := ", ".join(stock_vendor_folders(kind)):
-        places.append(f"{wheel} in stock LiteRT's wheel")
-    return f", only for {' and for '.join(places)}" if places else ", and none for any other vendor"
+        text += f"; in stock LiteRT's wheel: {wheel}"
+    return text

@@ -58,7 +58,7 @@ def test_an_installed_vendor_stands_alone() -> None:
 
 def test_a_vendor_that_is_not_there_is_told_of() -> None:
     with pytest.raises(
-        LiteRtError, match="there is no package for vendor 'Nobody', only for Null"
+        LiteRtError, match="there is no package for vendor 'Nobody'; available vendors: Null"
     ) as error:
         find_libraries(["Nobody"])
     assert error.value.status is Status.NOT_FOUND

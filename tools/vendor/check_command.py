@@ -62,9 +62,9 @@ _FLAGS = (
         "tolerance",
         0.01,
         "Maximum relative difference between float results of the vendor and of LiteRT's CPU "
-        "kernels. The relative difference is the difference, divided by the sum of the absolute "
-        "values of the terms that an op adds up, such as the products in a convolution. If this "
-        "sum is unknown, the difference is divided by the largest output.",
+        "kernels. The divisor of the difference is a sum: an op adds up terms, such as the products "
+        "in a convolution, and the divisor is the sum of the absolute values of these terms. If this "
+        "sum is unknown, the divisor is the largest absolute value in the output.",
         least=0,
     ),
     Flag("timeout", 60.0, "Time limit of each check, in seconds.", least=0.1, is_duration=True),

@@ -108,12 +108,12 @@ def find_installed(vendor: str) -> VendorLibraries:
         if (point := choose_vendor(vendor, list(named.items()), "Uninstall one of these packages."))
     }
     if not found:
-        from litert.host.stock_vendors import only_for, stock_vendor_folders
+        from litert.host.stock_vendors import available_vendors, stock_vendor_folders
 
         there = sorted({name for named in points.values() for name in named})
         raise LiteRtError(
             Status.NOT_FOUND,
-            f"there is no package for vendor '{vendor}'{only_for(there, 'compiler')}",
+            f"there is no package for vendor '{vendor}'{available_vendors(there, 'compiler')}",
             hint=did_you_mean(
                 vendor,
                 [*there, *stock_vendor_folders("compiler")],

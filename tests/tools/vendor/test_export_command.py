@@ -145,7 +145,7 @@ def test_a_library_needs_nothing_of_python_to_be_loaded(
     [
         ([], "has neither --manufacturer nor files"),
         (["LiteRtDispatch_A.py", "--manufacturer=Null"], "has both --manufacturer and files"),
-        (["--manufacturer=Nobody"], "there is no package for vendor 'Nobody', only for "),
+        (["--manufacturer=Nobody"], "there is no package for vendor 'Nobody'; available vendors: "),
         (["vendor.py"], "a vendor's Python file must be called LiteRtCompilerPlugin_"),
         (["LiteRtDispatch_.py"], "a vendor's Python file must be called LiteRtCompilerPlugin_"),
         (["LiteRtDispatch_NotThere.py"], "No such file"),
