@@ -1,4 +1,4 @@
-"""Fixtures for what runs on OpenCL."""
+"""Fixtures for tests that use OpenCL."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _opened: dict[str, Any] = {}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Runs tests on each OpenCL device found: those that ask for `device`, and modules marked `each_driver`.
+    """Runs tests on each OpenCL device: those with the fixture `device`, and modules marked `each_driver`.
 
-    A test with the mark `driver` runs on the devices of that driver alone.
+    A test with the mark `driver` runs only on the devices of that driver.
     """
     if metafunc.definition.get_closest_marker("each_driver"):
         metafunc.fixturenames.append("chosen_driver")
@@ -42,14 +42,14 @@ def _no_driver(wanted: str = "") -> Any:
 
 @pytest.fixture
 def chosen_driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The driver that a test runs on, also in the processes that it starts."""
+    """The driver that a test and the processes that it starts run on."""
     monkeypatch.setenv("LITERT_NPU_OPENCL", request.param)
     return str(request.param)
 
 
 @pytest.fixture
 def device(request: pytest.FixtureRequest) -> Any:
-    """An `OpenClDevice`, open for all tests of this process."""
+    """An `OpenClDevice` that stays open for all tests of this process."""
     from vendor_reference.device.opencl_device import OpenClDevice
 
     name = request.param
@@ -60,7 +60,7 @@ def device(request: pytest.FixtureRequest) -> Any:
 
 @cache
 def _find_devices() -> Mapping[str, tuple[Any, str]]:
-    """The devices of all drivers that work, all loaded in this process, with the drivers' libraries."""
+    """Loads all drivers that work into this process; returns their devices and the drivers' libraries."""
     try:
         chosen = find_devices()
     except LiteRtError:
@@ -78,7 +78,7 @@ def _find_devices() -> Mapping[str, tuple[Any, str]]:
 
 
 def _load_drivers(libraries: Collection[str]) -> None:
-    """Loads several drivers, as a program may that uses OpenCL itself; we would load one."""
+    """Loads several drivers, as a program that uses OpenCL itself may do; the SDK loads only one."""
     import_pyopencl()
     import pyopencl as cl
 

@@ -1,4 +1,4 @@
-"""Libraries of CPU layers, built from C with what a test wants of them."""
+"""Builds libraries of CPU layers from C code, parts of which a test can replace."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ const LiteRtNpuCpuLayerLibrary* {entry}(uint32_t host_version UNUSED) {{ return 
 
 
 def compiler() -> str:
-    """The C compiler; without one the test is skipped."""
+    """Returns the C compiler; skips the test if there is none."""
     found = shutil.which("cc") or shutil.which("gcc")
     if found is None:
         pytest.skip("no C compiler to build libraries with")
@@ -95,7 +95,7 @@ def build(source: Path, target: Path, *flags: str) -> Path:
 
 
 def library(folder: Path, **parts: str) -> Path:
-    """A library that doubles floats, with other parts where some are given: bodies of functions, in C."""
+    """Builds a library that doubles floats; `parts` replaces parts of its C code, such as function bodies."""
     text = _TEXT.format(**{**_DEFAULTS, **parts})
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     source, target = folder / f"{digest}.c", folder / f"{digest}.so"
@@ -106,6 +106,6 @@ def library(folder: Path, **parts: str) -> Path:
 
 
 def prelu(folder: Path, flags: Sequence[str] = ("-O2", "-pedantic")) -> Path:
-    """The example's library."""
+    """Builds the library of the PReLU example."""
     target = folder / "prelu.so"
     return target if target.exists() else build(PRELU, target, *flags)

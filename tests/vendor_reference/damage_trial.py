@@ -1,4 +1,4 @@
-"""Damaged inputs that a child process tries, where they may crash it."""
+"""Tries damaged inputs, which may cause a crash, in a child process."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from litert.host.child import call_in_child
 
 
 def try_in_child(target: str, folder: Path, timeout_s: float, **settings: int) -> None:
-    """Fails with what went wrong in the child, or with what it tried when it crashed.
+    """Fails with the problems that the child found, or with the input that it tried when it crashed.
 
     Args:
-      target: a generator function in the child: yields what it tries next, then its problem, or "".
-      folder: for its files.
-      timeout_s: for all of it.
-      settings: what else it is called with.
+      target: generator function for the child; it yields each input's text, then its problem, or "".
+      folder: folder for the child's files.
+      timeout_s: time limit for all inputs.
+      settings: further entries of the target's argument.
     """
     tried, problems = "nothing", []
     argument = {"folder": str(folder), **settings}

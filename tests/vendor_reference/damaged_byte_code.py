@@ -1,6 +1,6 @@
-"""Byte code with something wrong: each module is read, loaded and run, if it can be, between fences of memory.
+"""Tries damaged byte code: reads, loads and, if possible, runs each module between fences of memory.
 
-It runs in a child process, which a command that leaves its memory ends.
+This runs in a child process, because a command that accesses memory outside its own ends the process.
 """
 
 from __future__ import annotations
@@ -68,16 +68,16 @@ _VALUES: Sequence[Any] = (
     ["*", [0, 1], [1, 0]],
 )
 _CODE = ("prelude", "sources", "entry", "build_options", "scalar", "headers")
-"""What decides what a user's kernel does, which nobody can check."""
+"""Fields that decide what a user's kernel does; nobody can check them, so they are not damaged."""
 _MOST_BYTES = 1 << 24
 _PAGE = mmap.PAGESIZE
 _DAMAGED_BYTES = 0.15
 
 
 def run(argument: Mapping[str, Any]) -> Iterator[str]:
-    """Tries damaged modules; yields each before it is tried, then what is wrong with it, "" for nothing.
+    """Tries damaged modules; yields a text before each attempt, then the problem, or "".
 
-    `modules` are made, and each is damaged `count` times.
+    It makes `modules` modules and damages each of them `count` times.
     """
     random, folder = Random(argument["seed"]), Path(argument["folder"])
     _fence_memory()
@@ -112,7 +112,7 @@ def _library_model(random: Random) -> Model:
 
 
 def kernel_model(random: Random) -> Model:
-    """Some kernels in a row, perhaps of a size that a run tells."""
+    """Returns a model with some kernels in a row, in some cases of dynamic shape."""
     b = ModelBuilder()
     signature = (random.choice((-1, 48)), 5)
     shape = tuple(map(abs, signature))
@@ -126,7 +126,7 @@ def kernel_model(random: Random) -> Model:
 
 
 def compile_module(folder: Path, model: Model, has_kernels: bool) -> bytes | None:
-    """The byte code of a model; None where it is not for the NPU."""
+    """Returns the byte code of a model, or None if the NPU does not run it."""
     source, compiled = folder / "model.tflite", folder / "compiled.tflite"
     write_model(model, source)
     compiler = CompilerOptions(vendor_options={"reference_ops": "all"})
@@ -150,7 +150,7 @@ def compile_module(folder: Path, model: Model, has_kernels: bool) -> bytes | Non
 
 
 def _damage(random: Random, module: bytes, has_kernels: bool) -> tuple[bytes, str]:
-    """A module with one to three things changed; one where kernels rely on what they were compiled for."""
+    """Changes one to three values of a module, or one if kernels rely on the limits they were compiled for."""
     size = PREFIX.unpack_from(module)[2]
     header = json.loads(module[PREFIX.size : PREFIX.size + size])
     data = bytearray(module[align(PREFIX.size + size) :])
@@ -193,7 +193,7 @@ def _damage_header(random: Random, header: Any) -> str:
 
 
 def _leaves(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any, Any]]:
-    """Everything below, with its path, what holds it, and its key there."""
+    """Yields all values below `value`, each with its path, the object that contains it, and its key there."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in items:
         if key in _CODE:
@@ -204,7 +204,7 @@ def _leaves(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...]
 
 
 def _problem(device: OpenClDevice, module: bytes) -> str:
-    """Reads, loads and runs all functions of a module; what is wrong is an exception that is no LiteRtError."""
+    """Reads and loads a module and runs its functions; returns any exception that is not a LiteRtError, or ""."""
     code = _fenced(len(module))
     code[:] = np.frombuffer(module, np.uint8)
     try:
@@ -224,7 +224,7 @@ def _problem(device: OpenClDevice, module: bytes) -> str:
 
 
 def _run(device: OpenClDevice, module: Module, function: Function) -> None:
-    """Runs a function with the largest shapes, then with smaller ones."""
+    """Runs a function with its largest shapes, then with smaller ones."""
     made = module.load(function)
     for kind, tensors in (
         (ArgumentKind.INPUT, function.inputs),
@@ -243,7 +243,7 @@ def _run(device: OpenClDevice, module: Module, function: Function) -> None:
 
 
 def _fence_memory() -> None:
-    """Has the device use fenced memory for arenas and constants."""
+    """Makes the device use fenced memory for arenas and constants."""
     changes: Sequence[tuple[Any, str, Callable[..., Any]]] = (
         (function_memory, "map_pages", _fenced),
         (function_memory, "touch_pages", lambda _: None),
@@ -254,7 +254,7 @@ def _fence_memory() -> None:
 
 
 def _fenced(size: int) -> Array:
-    """Bytes between pages that nobody may touch; they end at the second one, as far as 64 bytes allow."""
+    """Returns 64-byte aligned bytes between two inaccessible pages, as close to the second as possible."""
     room = -(-size // _PAGE) * _PAGE
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p

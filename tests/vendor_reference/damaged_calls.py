@@ -1,6 +1,6 @@
-"""Calls of library ops with something wrong: each is compiled, and run if it can be, beside stock's plain kernels.
+"""Tries damaged calls of library ops: compiles and, if possible, runs them, and compares stock LiteRT's results.
 
-Runs in a child process: what is wrong may crash this one, or stock's interpreter in a process of its own.
+This runs in a child process, because damage may crash it. Stock's interpreter runs in yet another process.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _SCALES: Sequence[Quantization | None] = (
 )  # fmt: skip
 _GOOD_SCALE = Quantization([0.5], [3])
 _LARGEST = 1 << 20
-"""Elements of a tensor that is run."""
+"""The largest number of elements of a tensor that is run."""
 
 
 class SeededDrawing(Drawing):
-    """Draws from a generator of random numbers."""
+    """Draws from a random number generator."""
 
     def __init__(self, random: Random, dtype: str) -> None:
         super().__init__(lambda strategy: None, dtype)
@@ -65,7 +65,7 @@ class SeededDrawing(Drawing):
 
 
 def run(argument: Mapping[str, Any]) -> Iterator[str]:
-    """Tries calls; yields each before it is tried, then what is wrong with it, "" for nothing."""
+    """Tries damaged calls; yields the text of each before the attempt, then the problem, or ""."""
     random, folder = Random(argument["seed"]), Path(argument["folder"])
     names = [name for name in library_ops() if name not in NEED_SCALES]
     for _ in range(argument["count"]):
@@ -76,10 +76,10 @@ def run(argument: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _damaged_call(random: Random, op: LibraryOp) -> tuple[Model, Mapping[str, Array], str]:
-    """A model of one op, the inputs of a run, and how it is told."""
+    """Returns a model of one op, the inputs of a run, and a text about them."""
     maker = find_maker(op)
     assert maker is not None
-    quantized = () if op.name == "SOFTMAX" else op.quantized  # stock reads no scale of its result
+    quantized = () if op.name == "SOFTMAX" else op.quantized  # stock ignores its result's scale
     types = [t.name.lower() for t in (*op.types, *quantized) if t.name.lower() in _TYPES]
     drawing = SeededDrawing(random, random.choice(types))
     options = {key: random.choice(values) for key, values in maker.options.items()}
@@ -111,7 +111,7 @@ def _options(random: Random, case: OpCase) -> OpCase:
 
 
 def _integers(random: Random, case: OpCase) -> OpCase:
-    """Changes a number of a constant."""
+    """Changes one number in a constant."""
     found = [
         i
         for i, given in enumerate(case.inputs)
@@ -149,7 +149,7 @@ def _any_input(random: Random, case: OpCase) -> int:
 
 
 def _inputs(random: Random, case: OpCase) -> OpCase:
-    """One less, one twice, or one computed or constant that was not."""
+    """Removes, omits or repeats an input, or turns a computed input into a constant or the reverse."""
     inputs = list(case.inputs)
     index = random.randrange(len(inputs))
     given = inputs[index]
@@ -188,7 +188,7 @@ def _other_shape(random: Random, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _damage_tensors(random: Random, model: Model) -> str:
-    """Gives integers scales, and sometimes a tensor a size that it cannot have."""
+    """Sets scales on integer tensors, and in some cases an impossible size; returns a text about it."""
     tensors, told = model.subgraphs[0].tensors, []
     for tensor in tensors:
         if tensor.element_type in INTEGER_LIMITS and random.random() < 0.9:
@@ -233,7 +233,7 @@ def _problem(folder: Path, model: Model, inputs: Mapping[str, Array]) -> str:
 
 
 def _difference(wanted: Array, found: Array) -> str:
-    if wanted.size == found.size:  # the result has the shape that the model gives it
+    if wanted.size == found.size:  # the result has the model's shape
         found = found.reshape(wanted.shape)
     if wanted.shape != found.shape:
         return f"{found.shape} and not {wanted.shape}"
@@ -262,7 +262,7 @@ def stock_shapes(case: OpCase) -> Sequence[tuple[int, ...]] | None:
 
 
 def _stock(model: Model, inputs: Mapping[str, Array]) -> Sequence[Array] | None:
-    """What stock's plain kernels make, in a process of their own; None where they do not, or crash."""
+    """Returns the results of stock's plain kernels, run in a separate process; None if they fail or crash."""
     reads, writes = os.pipe()
     child = os.fork()
     if not child:

@@ -1,4 +1,4 @@
-"""What the documents that the levels come from print, character for character; and what they leave open."""
+"""IR texts as printed in the two documents on which the levels are based, and the parts that these omit."""
 
 # ruff: noqa: E501
 
@@ -150,7 +150,7 @@ func.func private @SimpleLayer(tensor<?x16x?x?xf16>) -> tensor<?x16x?x?xf16>
 func.func private @Custom(tensor<?x16x?x?xf16>) -> tensor<?x?xf16>
     attributes {IE.output_shapes = [@calc_custom_shape]}
 """
-"""The functions that say of the document's layers what it says in comments, and how large what they make can be."""
+"""Functions that state what the document says about its layers in comments, and how large their results can be."""
 
 _DOTS = {"dense<...>": "dense_resource<bin_code>"}
 _OPEN = "tensor<?x3x?x?xf16>) -> tensor<?x?xf16>"
@@ -160,7 +160,7 @@ _PATTERNS = """attributes {IE.input_patterns = [array<i64: -1, 3, -1, -1>],
 
 
 def mend(text: str, mends: Mapping[str, str]) -> str:
-    """A document's text with something else in the place of what is there once."""
+    """Replaces parts of a document's text, each of which must occur exactly once."""
     for there, here in mends.items():
         assert text.count(there) == 1, there
         text = text.replace(there, here)
@@ -200,7 +200,7 @@ IERT.Reorder(%weights, %weights_OYXI)
         },
     ),
 }
-"""The documents' texts with their gaps closed, as `docs/levels.md` says."""
+"""The documents' texts with the corrections that `docs/levels.md` lists."""
 
 _KERNELS = {
     "Layer1": (
@@ -246,11 +246,11 @@ __kernel void calc_custom_shape(__global const uint* in, __global uint* out) {
 """,
     ),
 }
-"""Kernels for the layers of the document on dynamic shapes, and what their arguments are."""
+"""For each layer of the document on dynamic shapes: its kernel's arguments and the kernel."""
 
 
 def escaped(text: str) -> str:
-    """As it stands in quotes."""
+    """Returns a text with its line breaks escaped, as in a quoted string."""
     return text.replace("\n", "\\n")
 
 
@@ -269,4 +269,4 @@ def _describe(text: str) -> str:
 DESCRIBED = {
     name: _describe(text) for name, text in MENDED.items() if not name.startswith("BINARY")
 }
-"""Those on dynamic shapes, with kernels for the layers that the document does not describe."""
+"""The texts on dynamic shapes, with kernels for the layers, which the document does not describe."""

@@ -1,4 +1,4 @@
-"""Small executables, and what it takes to run them."""
+"""Small executables, and helpers to build and run them."""
 
 from __future__ import annotations
 
@@ -105,30 +105,30 @@ def executable(
     options: str = "",
     cmx_size: int = 0,
 ) -> Executable:
-    """One function `f`, of tasks with kernels of one source, the asset `MyOp`."""
+    """Returns an executable with one function `f`, whose tasks use kernels of one source, the asset `MyOp`."""
     function = Function("f", inputs, outputs, tasks, ddr_size, cmx_size)
     return Executable("EMU8", [function], [Program("", [source(text)], options)], constants)
 
 
 def doubling(size: int = 4, text: str = DOUBLE) -> Executable:
-    """`y = 2 * x`, for `size` floats."""
+    """Returns an executable that computes `y = 2 * x` for `size` floats."""
     return executable(text, [task("MyOp", [in_(), out()], [size])], [floats(size)], [floats(size)])
 
 
 def signature(
     *arguments: tuple[str, str, str] | tuple[str, str, str, bool], max_group_size: int = 64
 ) -> KernelSignature:
-    """A kernel with arguments that are declared so: space, type, name, whether the data are `const`."""
+    """Returns a kernel's signature; an argument has a space, a type, a name, and whether its data are `const`."""
     return KernelSignature(tuple(DeclaredArgument(*a) for a in arguments), max_group_size)
 
 
 def undeclared(num_arguments: int) -> KernelSignature:
-    """A kernel as a driver has it that says nothing of arguments."""
+    """Returns a kernel's signature from a driver that gives no information about arguments."""
     return signature(*[("", "", "")] * num_arguments)
 
 
 def byte_code(made: Executable) -> MemBuffer:
-    """The executable as the host hands it over: in memory that is aligned, as the file's is."""
+    """Returns the byte code as the host passes it: in memory with the alignment that it has in a file."""
     data = bytes(write_executable(made).view)
     memory = TensorBuffer.allocate(RankedTensorType.of(ElementType.UINT8, (len(data),)))
     memory.view[:] = data
@@ -137,7 +137,7 @@ def byte_code(made: Executable) -> MemBuffer:
 
 
 def assets(**texts: str | bytes) -> Mapping[str, MemBuffer]:
-    """Assets by name."""
+    """Returns assets in memory buffers, by name."""
     return {
         name: MemBuffer.from_memory(text.encode() if isinstance(text, str) else text)
         for name, text in texts.items()

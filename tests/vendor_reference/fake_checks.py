@@ -1,4 +1,4 @@
-"""Compilers that behave badly, in place of `device/compiler_worker.py`; each runs in a child process."""
+"""Compiler workers that misbehave, in place of `device/compiler_worker.py`; each runs in a child process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vendor_reference.programs.program_cache import COMPILED_PROGRAM, CompiledPr
 
 
 def answer(request: Mapping[str, Any]) -> Iterator[object]:
-    """Says of each program what a word in it says."""
+    """Answers for each program with the kernels that its text names, and a warning if the text contains "warn"."""
     for _, text, _ in request["programs"]:
         words = [word for word in text.split() if word.startswith("kernel_")]
         kernels = dict.fromkeys(words, undeclared(2))
@@ -24,7 +24,7 @@ def answer(request: Mapping[str, Any]) -> Iterator[object]:
 
 
 def crash(request: Mapping[str, Any]) -> Iterator[object]:
-    """Answers for the first program, and crashes on the second."""
+    """Answers for the first program, and crashes for the second one."""
     yield next(answer(request))
     os.kill(os.getpid(), signal.SIGSEGV)
 
@@ -36,11 +36,11 @@ def hang(request: Mapping[str, Any]) -> Iterator[object]:
 
 
 def refuse(request: Mapping[str, Any]) -> Iterator[object]:
-    """Does not build."""
+    """Reports that a kernel does not build."""
     raise LiteRtError(Status.COMPILATION, "the kernel does not build:\nk.cl:3:1: error: no", "k.cl")
     yield
 
 
 def babble(request: Mapping[str, Any]) -> Iterator[object]:
-    """Answers something else."""
+    """Answers with something other than a compiled program."""
     yield {"kernels": "all"}

@@ -1,4 +1,4 @@
-"""The firmware on a device, without a compiler: commands on NumPy arrays."""
+"""Runs firmware commands on a device with NumPy arrays, without a compiler."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from vendor_reference.programs.program_text import ProgramText
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Command = tuple[str, Mapping[str, Any]]
-"""An instruction's name, and its fields; places are arrays, which are written in place, or left out."""
+"""The name of an instruction, and its fields; places are arrays, which the command reads or writes, or missing."""
 
 
 def clamp_fields(size: Size, low: float, high: float) -> dict[str, Any]:
-    """The fields of a Pool, but for its places, whose windows are pixels: it clamps `size` floats in a row."""
+    """Returns the fields, except places, of a Pool with windows of one pixel, which clamps `size` floats."""
     images = {
         name: number
         for image in ("input", "result")
@@ -66,7 +66,7 @@ class Lab:
     def run(
         self, commands: Sequence[Command], workers: int = 2, repeats: int = 1
     ) -> Sequence[float]:
-        """Runs commands in a row; the results are in the arrays then. Returns the seconds of each run."""
+        """Runs commands in order and writes the results to their arrays; returns the seconds of each repeat."""
         arrays = _Arrays()
         stream: list[int] = []
         numbers = {name: number for number, name in enumerate(instruction_set())}
@@ -112,7 +112,7 @@ class Lab:
 
 @dataclass
 class _Arrays:
-    """Arrays in one region; an array that is given twice is there once."""
+    """Arrays in one memory region; an array that is passed twice has only one place."""
 
     places: dict[int, tuple[Array, int]] = field(default_factory=dict)
     size: int = 0

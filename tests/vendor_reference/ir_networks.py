@@ -1,4 +1,4 @@
-"""Small networks that together have all that the levels have, to be compiled from any of their stages."""
+"""Small networks that together use everything on the IR levels, to be compiled from each of their stages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _RANDOM = np.random.default_rng(0)
 
 
 class Network:
-    """A model in a folder, `in.tflite`, with what it takes to compile it, and inputs."""
+    """A model in a folder, `in.tflite`, with its compiler options and inputs."""
 
     def __init__(
         self, folder: Path, options: CompilerOptions, inputs: Mapping[str, Array] | None = None
@@ -42,23 +42,23 @@ class Network:
         self.inputs = inputs
 
     def compile(self, name: str = "out.tflite", **more: Any) -> Report:
-        """Compiles it, with more options of the compiler."""
+        """Compiles the model with additional compiler options."""
         options = ApplyOptions(compiler=replace(self.options, **more))
         return apply_plugin(self.folder / "in.tflite", self.folder / name, options)
 
     def dump(self) -> list[Path]:
-        """Compiles it, and dumps all stages, in order."""
+        """Compiles the model and dumps all stages; returns the dumped files in order."""
         folder = self.folder / "dump"
         self.compile(dump=DumpOptions(str(folder), "all"))
         return sorted(folder.glob("*.mlir"))
 
     def run(self, name: str = "out.tflite") -> list[Array]:
-        """The outputs of a compiled file, in their order."""
+        """Runs a compiled file; returns its outputs in order."""
         return run_file(self.folder / name, list(self.inputs.values()) if self.inputs else ())
 
 
 def run_file(path: Path, inputs: Any = ()) -> list[Array]:
-    """What a file makes of inputs, in their order; by default of random ones, the same ones each time."""
+    """Runs a model on inputs, by default on the same random ones each time; returns its outputs in order."""
     random = np.random.default_rng(1)
     with CompiledModel.from_file(str(path)) as model:
         signature = model.get_signature_by_index(0)
@@ -72,13 +72,13 @@ def run_file(path: Path, inputs: Any = ()) -> list[Array]:
 
 
 def byte_code(path: Path) -> list[bytes]:
-    """The byte code modules of a compiled file."""
+    """Returns the byte code modules of a compiled file."""
     with read_model(path) as model:
         return [bytes(module.blob.view) for module in model.byte_code]
 
 
 def convolutions(folder: Path) -> Network:
-    """Builtin ops: fusions, weights of halves, parts of a concatenation, and branches."""
+    """Builds builtin ops with fusions, float16 weights, parts of a concatenation, and branches."""
     b = ModelBuilder()
     x = b.input("x", F32, (1, 8, 8, 3))
     stored = b.constant("w_stored", _RANDOM.normal(size=(4, 3, 3, 3)).astype(np.float16))
@@ -99,7 +99,7 @@ def convolutions(folder: Path) -> Network:
 
 
 def layouts(folder: Path, reference_ops: str = "all") -> Network:
-    """Custom layers with layouts of their own, constant weights, and a builtin op between them."""
+    """Builds custom layers with required layouts and constant weights, and a builtin op between them."""
     (folder / "scale.xml").write_text(SCALE)
     (folder / "scale.cl").write_text(SCALE_CL)
     shape = (1, 3, 4, 5)
@@ -115,7 +115,7 @@ def layouts(folder: Path, reference_ops: str = "all") -> Network:
 
 
 def halves(folder: Path) -> Network:
-    """A custom layer on half tensors: two functions, of which the device runs one."""
+    """Builds a custom layer on float16 tensors, which becomes two functions, of which the device runs one."""
     source = """\
 __kernel void Scale(const __global INPUT0_TYPE* x, __global OUTPUT0_TYPE* y) {
   const size_t i = get_global_id(0);
@@ -132,7 +132,7 @@ __kernel void Scale(const __global INPUT0_TYPE* x, __global OUTPUT0_TYPE* y) {
 
 
 def dynamic(folder: Path) -> Network:
-    """A custom layer of dynamic shape, whose result's shape a kernel finds."""
+    """Builds a custom layer of dynamic shape with a kernel that computes its result's shape."""
     (folder / "k.cl").write_text(UPSCALE_BY_BUFFER)
     description = {**UPSCALE, **BY_BUFFER, "shape_kernel": {"entry": "upscaled"}}
     (folder / "layer.json").write_text(json.dumps(description))

@@ -1,4 +1,4 @@
-"""IR as texts, before and after passes."""
+"""Reads and prints IR texts, before and after passes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from vendor_reference.compiler.pass_pipeline import parse_passes, run_passes
 
 
 def run(text: str, passes: str = "", layers: Sequence[type[LayerOp]] = ()) -> str:
-    """The text of what passes leave; verified before, after each, and read once more.
+    """Runs passes on a text and returns the resulting text; verifies the IR between passes and on rereading.
 
     Args:
-      text: of a module, or of its ops; may be indented as a whole.
-      passes: with commas between them.
-      layers: ops that the text uses beside the compiler's own.
+      text: text of a module or of its ops; it may be indented as a whole.
+      passes: names of passes, separated by commas.
+      layers: ops in the text besides the compiler's own.
     """
     context = make_context(layers)
     ir = read(text, layers)
@@ -31,12 +31,12 @@ def run(text: str, passes: str = "", layers: Sequence[type[LayerOp]] = ()) -> st
 
 
 def read(text: str, layers: Sequence[type[LayerOp]] = ()) -> Ir:
-    """A module, verified."""
+    """Reads and verifies a module."""
     ir = read_ir(dedent(text), "test.mlir", make_context(layers))
     check_ir(ir.module, ir.places)
     return ir
 
 
 def normal(text: str, layers: Sequence[type[LayerOp]] = ()) -> str:
-    """A text as the printer has it, to compare with what passes leave."""
+    """Returns a text as the printer prints it, to compare with the result of passes."""
     return run(text, "", layers)

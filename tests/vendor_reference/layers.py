@@ -1,4 +1,4 @@
-"""Custom layers as descriptions have them."""
+"""Custom layers as their descriptions define them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OF_KERNELS = {field.name for field in fields(KernelSpec)} - {
 def custom_layer(
     op_name: str, file_name: str, sources: Sequence[LayerFile], **values: Any
 ) -> CustomLayer:
-    """A layer with these fields of its own, and of its kernel."""
+    """Returns a layer with these fields of the layer and of its kernel."""
     of_kernel = {name: value for name, value in values.items() if name in _OF_KERNELS}
     of_layer = {name: value for name, value in values.items() if name not in _OF_KERNELS}
     return CustomLayer(op_name, KernelSpec(where=file_name, **of_kernel), sources, **of_layer)

@@ -1,4 +1,4 @@
-"""An op of the library on a device, and the same op in stock's interpreter."""
+"""Runs ops of the library on a device, and the same ops in stock LiteRT's interpreter."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from vendor_reference.firmware.instructions import instruction_set
 def one_op(
     name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], b: ModelBuilder, **options: Any
 ) -> tuple[Model, Op]:
-    """A model of one op over what `b` has made."""
+    """Returns a model of one op on the tensors in `b`, and the op."""
     b.op(name, list(inputs), list(outputs), **options)
     b.output(*outputs)
     model = b.build()
@@ -52,7 +52,7 @@ def one_op(
 
 
 def run_stock(model: Model, inputs: Sequence[Array]) -> list[Array]:
-    """What stock's interpreter makes of it."""
+    """Runs a model in stock LiteRT's interpreter; returns its outputs."""
     from ai_edge_litert.interpreter import Interpreter
 
     interpreter = Interpreter(model_content=bytes(to_bytes(model)), num_threads=1)
@@ -65,12 +65,12 @@ def run_stock(model: Model, inputs: Sequence[Array]) -> list[Array]:
 
 @dataclass(frozen=True)
 class Case:
-    """An op with what it gets.
+    """An op with its inputs.
 
     Attributes:
-      op: which the library takes.
+      op: an op that the library supports.
       inputs: a value for each operand.
-      views: how operands, then results, lie in memory, where that is not row order.
+      views: views of the operands, then of the results; None if all of them are in row order.
     """
 
     op: Op
@@ -78,7 +78,7 @@ class Case:
     views: Sequence[View] | None = None
 
     def placed(self) -> PlacedOp:
-        """The op on its views."""
+        """Returns the op on its views."""
         rule = library_ops()[self.op.name]
         assert rule.refusal(self.op) == ""
         tensors = [*rule.operands(self.op), *self.op.outputs]
@@ -87,7 +87,10 @@ class Case:
 
 
 def run_library(device: Any, cases: Sequence[Case]) -> list[Array]:
-    """The results of ops, in a row. All are one function and program: most time goes into building one."""
+    """Runs ops one after the other and returns their results.
+
+    All of them are in one function and one program, because building a program takes most of the time.
+    """
     function = _Function()
     for case in cases:
         function.add(case)
@@ -97,7 +100,7 @@ def run_library(device: Any, cases: Sequence[Case]) -> list[Array]:
 def run_specs(
     device: Any, calls: Sequence[tuple[KernelSpec, Sequence[Array], Sequence[View]]]
 ) -> list[Array]:
-    """The results of commands, in a row, of inputs as they lie in memory."""
+    """Runs kernels one after the other on inputs as they lie in memory; returns their results."""
     function = _Function()
     for call in calls:
         function.add_spec(*call)
@@ -105,7 +108,7 @@ def run_specs(
 
 
 def run_in_lab(lab: Lab, cases: Sequence[Case], workers: int) -> list[Array]:
-    """The results of ops, in a row, by the firmware's commands alone."""
+    """Runs ops one after the other with only the firmware's commands; returns their results."""
     commands: list[Command] = []
     found: list[tuple[Array, View]] = []
     for case in cases:
@@ -135,14 +138,14 @@ def _lab_place(
 
 
 def place(array: Array, view: View) -> Array:
-    """An array's elements where a view has them, in a memory of nothing else; other elements are junk."""
+    """Returns memory with an array's elements at the places of a view; all other elements are junk."""
     memory = np.full(size_of(view), 77, view.element_type.numpy_dtype)
     strided(memory, view)[...] = array
     return memory
 
 
 def take(memory: Array, view: View) -> Array:
-    """A view's elements, as an array of its shape."""
+    """Returns the elements of a view as an array of the view's shape."""
     elements: Array = strided(memory, view).copy()
     return elements
 
@@ -154,7 +157,7 @@ def strided(memory: Array, view: View) -> Array:
 
 
 def size_of(view: View) -> int:
-    """Elements from the argument's start to the view's end."""
+    """Returns the number of elements from the argument's start to the end of the view."""
     if 0 in view.shape:
         return 1
     last = sum((n - 1) * s for n, s in zip(view.shape, view.strides, strict=True))
@@ -162,7 +165,7 @@ def size_of(view: View) -> int:
 
 
 class _Function:
-    """A function in the making, with a task for each case."""
+    """Builds a function with a task for each case."""
 
     def __init__(self) -> None:
         self._constants: list[Constant] = []
@@ -184,13 +187,13 @@ class _Function:
         results: Sequence[View],
         inputs: Sequence[Array] = (),
     ) -> None:
-        """Adds a task; `memory` has its inputs as they lie, `inputs` has those of which it packs constants."""
+        """Adds a task; `memory` contains its inputs as they lie, and `inputs` the values to pack as constants."""
         self._tasks.append(self._task(spec, inputs))
         self._inputs += memory
         self._results += results
 
     def run(self, device: Any) -> list[Array]:
-        """The results of all cases; an element that no kernel wrote is 77."""
+        """Runs all cases and returns their results; elements that no kernel wrote are 77."""
         inputs = [_type(ElementType.from_numpy(a.dtype), a.size) for a in self._inputs]
         outputs = [_type(view.element_type, size_of(view)) for view in self._results]
         function = Function("f", inputs, outputs, self._tasks, self._ddr_size)

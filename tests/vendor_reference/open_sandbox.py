@@ -1,4 +1,4 @@
-"""The sandbox of an OpenCL compiler, open for a test's own compilers."""
+"""Opens the sandbox of an OpenCL compiler for a test's own compilers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vendor_reference.drivers.sandbox import driver_sandbox
 
 
 def open_sandbox(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Lets compilers import modules of a folder."""
+    """Allows compilers to import modules from a folder."""
 
     def opened(library: str) -> Sandbox:
         sandbox = driver_sandbox(library)

@@ -1,7 +1,7 @@
-"""Random calls of each op of the library: shapes, options, types and values, as its declaration allows.
+"""Random calls of each op of the library: shapes, options, types and values that its declaration allows.
 
-An op whose result has the shape of its operands needs nothing here. Any other has a maker in MAKERS, which draws
-an `OpCase` from the types that the op declares and the options that the maker lists.
+An op whose result has the shape of its operands needs no maker here. Every other op has a maker in MAKERS, which
+draws an `OpCase` from the types that the op declares and the options that the maker lists.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ PADDINGS = ("SAME", "VALID")
 _STRIDES = {"stride_h": (1, 2, 3), "stride_w": (1, 2)}
 _DILATIONS = {"dilation_h_factor": (1, 2), "dilation_w_factor": (1, 3)}
 NEED_SCALES = ("QUANTIZE", "DEQUANTIZE")
-"""Ops of quantized tensors, which have no maker; `test_library_elementwise.py` tries them."""
+"""Ops on quantized tensors, which have no maker; `test_library_elementwise.py` tests them."""
 EXACT = 0.0
 SUM = 4e-6
-"""What sums of up to some hundred products may differ by, of the greatest magnitude."""
+"""The tolerance for sums of up to a few hundred products, relative to the greatest magnitude."""
 HALF = 1e-3
-"""What results of float16 may differ by, of the greatest magnitude."""
+"""The tolerance for float16 results, relative to the greatest magnitude."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Given:
     """An input of an op.
 
     Attributes:
-      is_constant: whether the model has it, or a run gives it.
-      is_half: whether the model has it as float16, which a DEQUANTIZE makes float32.
+      is_constant: whether it is a constant in the model; otherwise a run gives it.
+      is_half: whether the model stores it as float16 and a DEQUANTIZE converts it to float32.
     """
 
     array: Array
@@ -56,9 +56,9 @@ class OpCase:
     """A call of an op.
 
     Attributes:
-      inputs: None for an omitted input.
-      results: the type of each.
-      shapes: of the results, for ops whose shapes stock's interpreter checks, and does not find.
+      inputs: the inputs; None stands for an omitted input.
+      results: the element type of each result.
+      shapes: shapes of the results, for ops whose shapes stock LiteRT checks but does not compute.
     """
 
     name: str
@@ -78,10 +78,10 @@ class OpCase:
 
 
 class Drawing:
-    """Draws what makes up a case."""
+    """Draws the parts of a case."""
 
     def __init__(self, draw: Callable[[st.SearchStrategy[Any]], Any], dtype: str) -> None:
-        """`dtype` is of the op's tensors."""
+        """`dtype` is the element type of the op's tensors."""
         self._draw = draw
         self.dtype = dtype
 
@@ -96,15 +96,15 @@ class Drawing:
         return chosen
 
     def tensor(self, *shape: int, dtype: str = "") -> Given:
-        """What a run gives: numbers around 0, in some cases also some that are none, or infinite."""
+        """Draws an input of a run: numbers around 0, in some cases also NaN and infinities."""
         values = self._numbers(shape, dtype or self.dtype)
         self._strew_specials(values)
         return Given(values)
 
     def weights(self, *shape: int, depth: int = 1, has_specials: bool = True) -> Given:
-        """A constant; of float32, in some cases a float16 one; as in `tensor`, some are no numbers.
+        """Draws a constant, in some cases with NaN and infinities; a float32 one may be stored as float16.
 
-        The more products make a sum, the smaller are the factors: a clamp leaves little of a large sum.
+        The more products a sum has, the smaller the factors are, because a clamp would hide most of a large sum.
         """
         values = (self._numbers(shape, self.dtype) / depth**0.5).astype(self.dtype)
         if has_specials:
@@ -121,11 +121,11 @@ class Drawing:
     def case(
         self, name: str, inputs: Sequence[Given | None], options: Options, results: int = 1
     ) -> OpCase:
-        """A case whose results have the type of its tensors."""
+        """Returns a case whose results have the element type of its tensors."""
         return OpCase(name, inputs, options, [self.dtype] * results)
 
     def _strew_specials(self, values: Array) -> None:
-        """Makes some floats no numbers, infinite or 0, in some cases."""
+        """Sets some floats to NaN, infinities or 0, in some cases."""
         if values.dtype.kind == "f" and values.size and self.choose((False, False, False, True)):
             random = np.random.default_rng(self.size(0, 99))
             at = random.integers(0, values.size, 2 + values.size // 40)
@@ -143,13 +143,13 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Maker:
-    """How cases of an op are drawn.
+    """Draws the cases of an op.
 
     Attributes:
-      make: of a drawing and chosen options.
-      options: what there is to choose from.
-      tolerance: of float32, of the greatest magnitude.
-      lacks: types that stock's kernel does not take.
+      make: returns a case for a `Drawing` and chosen options.
+      options: choices for each option.
+      tolerance: tolerance for float32 results, relative to the greatest magnitude.
+      lacks: types that stock LiteRT's kernel does not support.
     """
 
     make: Callable[[Drawing, dict[str, Any]], OpCase]
@@ -158,7 +158,7 @@ class Maker:
     lacks: Sequence[str] = ()
 
     def limit(self, dtype: str) -> float:
-        """What results of a type may differ by, of the greatest magnitude."""
+        """Returns the tolerance for results of a type, relative to the greatest magnitude."""
         halves = HALF if self.tolerance else EXACT
         return {"float32": self.tolerance, "float16": halves}.get(dtype, EXACT)
 
@@ -168,7 +168,7 @@ def ints(*values: Any) -> Given:
 
 
 def find_maker(op: LibraryOp) -> Maker | None:
-    """An op's maker; None where it lacks one."""
+    """Returns an op's maker, or None if it has none."""
     if op.name in MAKERS:
         return MAKERS[op.name]
     return _elementwise_maker(op) if isinstance(op, ElementwiseOp) else None
@@ -176,7 +176,7 @@ def find_maker(op: LibraryOp) -> Maker | None:
 
 @st.composite
 def cases(draw: Any, op: LibraryOp) -> OpCase:
-    """A case of an op."""
+    """Draws a case of an op."""
     maker = find_maker(op)
     assert maker is not None
     types = [_TYPES[t] for t in op.types if t in _TYPES and _TYPES[t] not in maker.lacks]
@@ -191,13 +191,13 @@ def build(
     for_stock: bool = False,
     patterns: Mapping[str, Sequence[int]] | None = None,
 ) -> Model:
-    """A model of all cases side by side.
+    """Builds a model with all cases side by side.
 
     Args:
-      cases: none of which reads what another one makes.
-      shapes: of the results of all cases; as many as there are.
-      for_stock: whether float16 tensors, which stock's kernels do not take, are float32.
-      patterns: of inputs, by name, with -1 where a run tells; it tells the sizes of all results then.
+      cases: cases, none of which reads a result of another.
+      shapes: shapes of all results of all cases, in order.
+      for_stock: whether to replace float16, which stock LiteRT's kernels do not support, with float32.
+      patterns: shapes of inputs by name, with -1 for dynamic sizes; all sizes of the results are then dynamic.
     """
     given_patterns = patterns or {}
     b = ModelBuilder()
@@ -230,7 +230,7 @@ def add_input(
     for_stock: bool = False,
     patterns: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> Any:
-    """The tensor of an input of a case; the other arguments are as for `build`."""
+    """Adds an input of a case and returns its tensor; the other arguments are those of `build`."""
     array = given.array
     if given.is_half:
         stored = b.constant(f"{name}_half", array.astype(np.float16))
@@ -249,11 +249,11 @@ _OWN_OPTIONS: Mapping[str, Mapping[str, Sequence[Any]]] = {
     "LEAKY_RELU": {"alpha": (0.25, -0.5, 1.5)},
     "GELU": {"approximate": (False, True)},
 }
-"""What ops of one shape have beside a fused activation."""
+"""Options of elementwise ops, besides the fused activation."""
 
 
 def _elementwise_maker(op: LibraryOp) -> Maker:
-    """Operands of one shape, or repeated to it; options of the op's declaration."""
+    """Returns a maker for operands of one shape or broadcast to it, with the options that the op declares."""
 
     def make(d: Drawing, options: dict[str, Any]) -> OpCase:
         shape = d.sizes(d.size(1, 4), 9)
@@ -282,7 +282,10 @@ _TYPES = {
 
 
 def _convolution(d: Drawing, options: dict[str, Any]) -> OpCase:
-    """Also of groups of channels. Padding times weights that are no numbers is 0; stock makes a sum of it."""
+    """Draws a convolution, in some cases with groups of channels.
+
+    With padding, no filter weight is NaN or infinite: padding times it is 0 on the NPU, but NaN in stock LiteRT.
+    """
     rows, columns, groups = d.size(1, 5), d.size(1, 4), options.pop("groups")
     channels, results = d.size(1, 19), groups * d.size(1, 40 // groups)
     height, width = _window_sides(d, rows, columns, options)
@@ -328,7 +331,7 @@ def _fully_connected(d: Drawing, options: dict[str, Any]) -> OpCase:
 
 
 def _matrix_product(d: Drawing, options: dict[str, Any]) -> OpCase:
-    """Matrices of which the numbers in front are repeated to each other's."""
+    """Draws matrices with batch dimensions, which are broadcast to each other."""
     batches, (rows, depth, columns) = d.sizes(d.size(0, 2), 3), d.sizes(3, 20)
     lhs = (depth, rows) if options["adj_x"] else (rows, depth)
     rhs = (columns, depth) if options["adj_y"] else (depth, columns)
@@ -349,7 +352,7 @@ def _pooling(name: str) -> Callable[[Drawing, dict[str, Any]], OpCase]:
 def _resize(name: str) -> Callable[[Drawing, dict[str, Any]], OpCase]:
     def make(d: Drawing, options: dict[str, Any]) -> OpCase:
         if options["align_corners"] and options["half_pixel_centers"]:
-            options["align_corners"] = False  # which stock refuses together
+            options["align_corners"] = False  # stock refuses both together
         x = d.tensor(d.size(1, 2), d.size(1, 9), d.size(1, 9), d.size(1, 20))
         return d.case(name, [x, ints(*d.sizes(2, 17))], options)
 
@@ -381,7 +384,7 @@ def _extreme(name: str) -> Callable[[Drawing, dict[str, Any]], OpCase]:
         dtype = d.choose(("int32", "int64"))
         options["output_type"] = dtype.upper()
         x = d.tensor(*shape).array
-        is_number = x == x  # of others, stock's result depends on the vectors of its CPU
+        is_number = x == x  # for NaN, stock's result depends on the CPU's vectors
         return OpCase(
             name, [Given(np.where(is_number, x, 0).astype(x.dtype)), axis], options, [dtype]
         )
@@ -461,7 +464,7 @@ def _unpack(d: Drawing, options: dict[str, Any]) -> OpCase:
 
 
 def _gather(d: Drawing, options: dict[str, Any]) -> OpCase:
-    """Of indices that are inside: those of a run, and constants."""
+    """Draws indices within the dimension, as an input of a run or as a constant."""
     shape = d.sizes(d.size(1, 4), 7)
     axis, count = d.size(-len(shape), len(shape) - 1), d.sizes(d.size(1, 2), 5)
     numbers = [d.size(0, shape[axis] - 1) for _ in range(prod(count))]
@@ -507,7 +510,7 @@ def _comparison(name: str) -> Callable[[Drawing, dict[str, Any]], OpCase]:
 
 
 def _select(d: Drawing, options: dict[str, Any]) -> OpCase:
-    shape = (*d.sizes(d.size(0, 3), 7), d.size(2, 7))  # of one element, stock takes another's rank
+    shape = (*d.sizes(d.size(0, 3), 7), d.size(2, 7))  # with one element, stock uses another rank
     conditions = d.tensor(*(d.choose((n, 1)) for n in shape), dtype="bool")
     return d.case(
         "SELECT_V2", [conditions, d.tensor(*shape), d.data_or_weights(*shape[1:])], options
@@ -515,7 +518,7 @@ def _select(d: Drawing, options: dict[str, Any]) -> OpCase:
 
 
 def _power(d: Drawing, options: dict[str, Any]) -> OpCase:
-    """Of positive numbers: powers of others are not real."""
+    """Draws positive bases, because powers of negative numbers may not be real."""
     shape = d.sizes(d.size(1, 4), 9)
     base = d.tensor(*shape)
     return d.case("POW", [Given(np.abs(base.array) + 1), d.data_or_weights(*shape[-1:])], options)
@@ -565,7 +568,7 @@ def _cast(d: Drawing, options: dict[str, Any]) -> OpCase:
 
 
 def _window_sides(d: Drawing, rows: int, columns: int, options: Options) -> tuple[int, int]:
-    """Of an input: at least a window's where nothing is around it."""
+    """Draws the height and width of an input; without padding, the window fits in it."""
     taps = [
         (size - 1) * options.get(f"dilation_{side}_factor", 1) + 1
         for side, size in (("h", rows), ("w", columns))
@@ -583,7 +586,7 @@ _MASKS = {f"{name}_mask": (0, 0, 5, 10) for name in ("begin", "end", "shrink_axi
 _ADJOINTS = {"adj_x": (False, True), "adj_y": (False, True)}
 _BLOCKS = {"block_size": (2, 3)}
 _CASTS = {"out_data_type": ("FLOAT32", "INT32", "INT64", "INT8", "UINT8", "BOOL")}
-_BYTES = ("int8", "uint8")  # without scales, at which stock crashes
+_BYTES = ("int8", "uint8")  # without scales, stock crashes on them
 _COMPARISONS = ("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
 
 MAKERS: Mapping[str, Maker] = {

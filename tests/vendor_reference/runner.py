@@ -1,4 +1,4 @@
-"""Runs a function of an executable on a device, on memory of its own."""
+"""Runs a function of an executable on a device, with its own memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vendor_reference.executable.executable import ArgumentKind, Executable
 
 
 class Runner:
-    """A loaded function with memory of its own."""
+    """A loaded function with its own memory."""
 
     def __init__(
         self, device: Any, made: Executable, asset: str | bytes, *, allow_native: bool = False
@@ -36,6 +36,6 @@ class Runner:
 
 
 def stop_measuring(function: Any) -> tuple[dict[str, Any], list[str]]:
-    """A loaded function's metrics by their names, and the names of those of its tasks, in order."""
+    """Returns a loaded function's metrics by name, and the names of its tasks' metrics in order."""
     metrics = {metric.name: metric.value for metric in function.stop_measuring()}
     return metrics, [name for name in metrics if name.startswith("task ")]

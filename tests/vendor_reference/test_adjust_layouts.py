@@ -1,4 +1,4 @@
-"""The pass that meets layers' layouts: texts before and after."""
+"""Tests the pass that gives layers the layouts they require, with IR texts before and after it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_layer_gets_the_layouts_that_it_asks_for() -> None:
 
 
 def test_the_binary_layer_of_the_seed_gets_its_layouts() -> None:
-    """Its tensors are N, C, H, W, and it asks for them with the channels innermost."""
+    """Checks a layer with N, C, H, W tensors that requires layouts with the channels innermost."""
     before = """
       #NHWC = affine_map<(n, c, h, w) -> (n, h, w, c)>
       #OYXI = affine_map<(o, i, y, x) -> (o, y, x, i)>

@@ -1,4 +1,4 @@
-"""`format="ANY"` of custom layer configurations: the define names the order that the tensor really has."""
+"""Tests `format="ANY"` in custom layer configurations: the define names the order that the tensor really has."""
 
 from __future__ import annotations
 
@@ -79,7 +79,10 @@ SWAP = """
 
 
 def run(folder: Path, first: Path, kernel: str, behind: str = "BFYX") -> tuple[Array, Array, str]:
-    """Two layers: the first copies, the second is the kernel. Input and output, and the text of the second."""
+    """Runs two layers: the first copies its input, and the second runs `kernel`.
+
+    Returns the input, the output, and the program text of the second layer.
+    """
     b = ModelBuilder()
     x = b.input("x", "float32", SHAPE)
     copied = b.custom("First", [x], [("c", "float32", SHAPE)])

@@ -1,4 +1,4 @@
-"""Layers that ask for strides get their tensors so, down to their kernels' pitches."""
+"""Tests that layers get tensors with the strides they require, down to the pitches in their kernels."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TO_BUFFERS = ",".join(pipeline()[: pipeline().index("lower-ie-to-iert") + 1])
 
 
 def asking(strides: str) -> str:
-    """The document's layer, with what it asks for beside layouts."""
+    """Returns the document's layer, which requires strides in addition to layouts."""
     return mend(
         MENDED["BINARY_LAYER"], {"VPUIP.max_num_shaves": f"{strides},\n  VPUIP.max_num_shaves"}
     )
@@ -55,8 +55,8 @@ def test_the_document_s_layer_gets_padded_rows() -> None:
 @pytest.mark.parametrize(
     "strides",
     [
-        "input_strides = [[160000,1,1600,16], unit]",  # as they lie by its layout
-        "input_strides = [[7,1,1600,16], unit]",  # there is one image: nothing steps over it
+        "input_strides = [[160000,1,1600,16], unit]",  # the strides of its layout
+        "input_strides = [[7,1,1600,16], unit]",  # any stride fits a dimension of size 1
         "input_strides = [false, true], output_strides = [unit]",
     ],
 )
@@ -108,7 +108,7 @@ def test_what_transfers_alone_touch_is_made_so_at_once() -> None:
 def compile_gain(
     folder: Path, layer: str, edits: Mapping[str, str], more: str = ""
 ) -> dict[str, str]:
-    """Compiles a layer whose function has been edited; what is dumped, by the file's name."""
+    """Compiles a layer after edits to its function in the IR; returns the dumped texts by file name."""
     b = ModelBuilder()
     x = b.input("x", "float32", SHAPE)
     b.output(gain(b, layer, x, "y", 2.0))
@@ -207,7 +207,7 @@ def test_strides_of_a_shape_that_a_run_tells_are_refused() -> None:
 
 
 def test_strides_without_a_kernel_s_pitches_are_refused(tmp_path: Path) -> None:
-    """17 is no number of pixels of 2 channels."""
+    """Checks a stride of 17 elements, which is not a whole number of pixels with 2 channels."""
     edits = {"IE.input_strides = [true]": "IE.input_strides = [[68, 17, 2, 1]]"}
     with pytest.raises(
         LiteRtError,

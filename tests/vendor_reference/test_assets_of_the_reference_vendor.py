@@ -1,4 +1,4 @@
-"""Assets and the files they name: what is read, from where, and what becomes a companion."""
+"""Tests how assets and the files that they name are read, and which files become companions."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_headers_that_include_each_other_without_end_are_an_error(tmp_path: Path
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """An asset root: a folder of descriptions, and one of sources that they share."""
+    """An asset root: a folder of descriptions, and a folder of sources that they share."""
     root = tmp_path / "root"
     (root / "layers").mkdir(parents=True)
     (root / "common").mkdir()

@@ -1,4 +1,4 @@
-"""Memory with guards: what is written outside of a tensor is noticed."""
+"""Tests memory with guards, which detect writes outside a tensor."""
 
 from __future__ import annotations
 

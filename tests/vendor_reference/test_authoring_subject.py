@@ -1,4 +1,4 @@
-"""Which ops a layer is tried on."""
+"""Tests how the ops are chosen on which a layer is tried."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vendor_reference.authoring.subject import (
 
 
 def model() -> Model:
-    """Three ops `A`, two of them alike, and one `B`."""
+    """Returns a model with three ops `A`, two of them alike, and one op `B`."""
     b = ModelBuilder()
     x = b.input("x", "float32", (4,))
     a = b.custom("A", [x], [("a", "float32", (4,))], options={"n": 1})

@@ -1,4 +1,4 @@
-"""Which builtin ops `--reference_ops=auto` takes: those that are expected to gain, by the cost model alone."""
+"""Tests which builtin ops `--reference_ops=auto` takes: those that gain time according to the cost model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from vendor_reference.custom_layers.custom_layer import LayerFile
 LAYERS = {"Mine": custom_layer("Mine", "k.cl", [LayerFile("k.cl", b"__kernel void k() {}", True)])}
 SHAPE = (1, 16, 16, 8)
 FAST = replace(EMULATED, npu={work: Rate(0, 0, 1e-5, 1e-5) for work in Work})
-"""An NPU whose ops take next to nothing: calls and transfers decide."""
+"""An NPU whose ops take almost no time, so that calls and transfers decide."""
 
 
 def times_of(costs: CostModel = EMULATED) -> OpTimes:
@@ -37,7 +37,7 @@ def select(subgraph: Subgraph, costs: CostModel = EMULATED) -> Selected:
 
 
 def random_graph(rng: random.Random, num_ops: int, is_chain: bool = False) -> Subgraph:
-    """Ops of many sizes, some of them the user's, and some that no NPU here has."""
+    """Returns a graph of ops of different costs, with some custom ops and some ops that the NPU cannot run."""
     b = ModelBuilder()
     made = [b.input("x", "float32", SHAPE)]
     for index in range(num_ops):
@@ -78,7 +78,7 @@ def random_costs(rng: random.Random) -> CostModel:
 
 
 def expected_ns(subgraph: Subgraph, chosen: Collection[Op], times: OpTimes) -> float:
-    """All that a run is expected to take, with caution, where these ops go."""
+    """Returns the expected time of a run with these ops on the NPU, with the cost model's margin of caution."""
     on_cpu = sum(times.find(op).cpu for op in subgraph.ops if op not in chosen)
     total = float(on_cpu)
     for call in calls_of(subgraph, chosen):
@@ -108,7 +108,7 @@ def everything(subgraph: Subgraph) -> list[Op]:
 
 
 def every_choice(subgraph: Subgraph) -> Iterator[Sequence[Op]]:
-    """All that can be chosen: the user's ops always."""
+    """Yields every possible choice of ops; each contains the custom ops."""
     ops = everything(subgraph)
     free = [op for op in ops if not op.is_custom]
     for number in range(len(free) + 1):
@@ -145,7 +145,7 @@ def test_no_way_leads_out_of_a_call_and_back(seed: int) -> None:
     chosen = select(subgraph, costs).taken
     dependencies = find_dependencies(subgraph, chosen)
     for call in calls_of(subgraph, chosen):
-        behind: set[int] = set()  # ops outside that wait for the call
+        behind: set[int] = set()  # ops outside the call that wait for it
         for position, before in enumerate(dependencies):
             waits = any(b in call or b in behind for b in before)
             if position in call:
@@ -155,7 +155,7 @@ def test_no_way_leads_out_of_a_call_and_back(seed: int) -> None:
 
 
 def test_an_op_that_loses_goes_where_it_spares_a_call_and_transfers() -> None:
-    """Two large convolutions gain, and the pool between them does not."""
+    """Checks two large convolutions, which gain time, with a pool between them, which does not."""
     b = ModelBuilder()
     large = (1, 64, 64, 8)
     x = b.input("x", "float32", large)
@@ -213,7 +213,7 @@ def test_a_dynamic_op_is_expected_at_its_largest_shape() -> None:
 
 
 def test_ops_without_results_stay_on_the_cpu() -> None:
-    """A variable's ASSIGN_VARIABLE makes no tensor."""
+    """Checks ASSIGN_VARIABLE, which has no output tensor."""
     b = ModelBuilder()
     x = b.input("x", "float32", SHAPE)
     variable = b.op("VAR_HANDLE", [], [("variable", "resource", ())], shared_name="state")

@@ -1,4 +1,4 @@
-"""Layers are read out of `.bin` files as out of the folders that these were made of."""
+"""Tests that layers are read from `.bin` files as from the folders that were packed into these files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OTHERS = {"readme": b"", "y.bin": b""}
 def packed(
     description: str, left_out: Sequence[str] = (), contents: Mapping[str, bytes] = FILES
 ) -> memoryview:
-    """A `.bin` of files, some of whose bytes are left out."""
+    """Returns a `.bin` file with these files; it omits the bytes of some."""
     files = {
         path: PackedFile(
             path,

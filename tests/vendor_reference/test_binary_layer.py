@@ -1,4 +1,4 @@
-"""The file of a custom binary layer: what goes in comes out, and nothing that was changed is read."""
+"""Tests the file of a custom binary layer: it keeps its content, and a file that was changed is refused."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_file_that_was_cut_is_refused(length: int) -> None:
 
 
 def test_a_file_without_the_qualifiers_of_arguments_is_read() -> None:
-    """The files of version 0.1.0."""
+    """Checks a file of version 0.1.0."""
     codes = [
         {
             "program": "0" * 64,
@@ -105,7 +105,7 @@ def test_a_description_that_is_left_out_is_refused() -> None:
 
 
 def _header(layer: BinaryLayer, **changes: Any) -> bytes:
-    """The layer with other values in its header, whose digest fits."""
+    """Returns the layer's file with other values in its header and a matching digest."""
     packed = pack_binary_layer(layer)
     size = int.from_bytes(packed[16:24], "little")
     header = json.loads(packed[64 : 64 + size]) | changes

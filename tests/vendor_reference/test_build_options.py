@@ -1,4 +1,4 @@
-"""Build options are OpenCL's own: none reads a file, at compile time or at load."""
+"""Tests that only OpenCL's own build options, which read no files, are allowed at compile time and at load."""
 
 from __future__ import annotations
 

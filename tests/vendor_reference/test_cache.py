@@ -1,4 +1,4 @@
-"""A cache folder that others use too: nothing of theirs is removed, and nothing of another user's is run."""
+"""Tests a cache folder that others use too: their files stay, and another user's programs never run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def put_strangers_files(folder: Path) -> dict[Path, bytes]:
-    """Old files and folders with names like ours, everywhere that something is removed."""
+    """Writes old files and folders with names like ours to every folder from which something is removed."""
     files = {}
     for parent in (folder, folder / "litert-npu-cache"):
         for part in ("scratch", "programs", "built", "drivers"):
@@ -69,7 +69,7 @@ def test_files_of_others_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
         ("drivers", "json", 1),
     ):
         kept = list((folder / "litert-npu-cache" / part).glob(f"*.{suffix}"))
-        assert len(kept) == strangers + 1  # and our newest
+        assert len(kept) == strangers + 1  # and our newest entry
 
 
 @pytest.mark.parametrize("is_link", [False, True], ids=["a user's own", "a link"])
@@ -168,7 +168,7 @@ def test_what_others_can_write_to_is_not_used(folder: Path, what: str, bit: int)
 
 
 def test_an_entry_under_another_name_is_refused(folder: Path) -> None:
-    """A program for another driver, or with other flags, is not taken for this one."""
+    """Checks that a program for another driver or with other flags is not taken for this one."""
     programs = ProgramCache(["device"])
     programs.store(TEXT, BUILT)
     (path,) = (folder / "litert-npu-cache" / "programs").iterdir()

@@ -1,4 +1,4 @@
-"""A custom op with an asset is compiled for the reference vendor when its model is loaded."""
+"""Tests that a custom op with an asset is compiled for the reference vendor when its model is loaded."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_what_an_exported_plugin_has_of_the_environment_is_compiled_anew_when_it
     written = entry.stat().st_ino
     assert run(model, options, environment) == [6, 12, 18, 24]
     assert entry.stat().st_ino == written
-    (kernel.parent / "factor.h").write_text("#define FACTOR 5.0f\n")  # which the kernel includes
+    (kernel.parent / "factor.h").write_text("#define FACTOR 5.0f\n")  # the kernel's header
     assert run(model, options, environment) == [10, 20, 30, 40]
     kernel.write_text(KERNEL.replace("FACTOR", "2 * FACTOR"))
     assert run(model, options, environment) == [20, 40, 60, 80]

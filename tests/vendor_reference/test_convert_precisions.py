@@ -1,4 +1,4 @@
-"""The pass that meets layers' precisions: texts before and after."""
+"""Tests the pass that gives layers the precisions they require, with IR texts before and after it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_builtin_layer_that_computes_floats_gets_floats() -> None:
 
 
 def test_between_two_layers_that_agree_there_is_no_conversion() -> None:
-    """What the first makes a float, for the model's sake, was a half all the time."""
+    """Checks a half that is converted to float only because the model's tensor is float."""
     before = (
         HALVES.format("f32")
         + """
@@ -137,11 +137,11 @@ def test_of_an_exact_conversion_and_another_the_first_goes() -> None:
     """
     assert "IE.Convert(%x) : tensor<4xf16> -> tensor<4xi32>" in run(before, "convert-precisions")
     negative = before.replace("f16", "i8").replace("i32", "ui8")
-    assert run(negative, "convert-precisions") == normal(negative)  # -1 as a float becomes no 255
+    assert run(negative, "convert-precisions") == normal(negative)  # -1.0 does not become 255
 
 
 def test_a_layer_that_two_calls_want_of_other_types_is_two() -> None:
-    """Here one call has halves already."""
+    """Checks two layers, one of which already gets halves."""
     before = """
       func.func private @Any(tensor<4xf32>) -> tensor<4xf32>
           attributes {IE.input_precisions = [unit], IE.output_precisions = [f16], VPUIP.task = "OCL"}
@@ -178,7 +178,7 @@ NUMBERS = [t for t in NUMBERS if t.bits >= 8]
 
 @pytest.mark.parametrize("source", NUMBERS, ids=lambda t: t.name)
 def test_what_is_called_exact_is_so(source: ElementType) -> None:
-    """Extremes, and odd numbers near them, survive the way there and back; what is not exact loses one."""
+    """Converts extremes and odd numbers near them: exact conversions keep all of them, others change one."""
     if source.name.startswith("FLOAT"):
         info = np.finfo(source.numpy_dtype)
         numbers = np.array([info.max, info.tiny, 1 + info.eps], source.numpy_dtype)

@@ -1,4 +1,4 @@
-"""CPU layers on tensors whose shape a run tells: one kernel for any batch, or one for each shape."""
+"""Tests CPU layers on tensors of dynamic shape, with one kernel for any batch, or one for each shape."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ REPEAT = """
 
 
 class Compiler:
-    """Compiles models in a folder of its own."""
+    """Compiles models in a separate folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.report: Report | None = None
 
     def library(self, **parts: str) -> str:
-        """A library that logs its inits, and has other parts; its file's name."""
+        """Builds a library that logs its inits and contains the given parts; returns its file name."""
         made = {"top": SAY, "log": "SetLog", "init": INIT, **parts}
         return library(self.folder, **made).name
 
@@ -84,7 +84,7 @@ def compiler(tmp_path: Path) -> Compiler:
 
 @pytest.fixture
 def inits(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    """What libraries have logged in this process since the last call."""
+    """Returns the messages that libraries have logged in this process since the last call."""
     caplog.set_level(logging.INFO, logger="vendor_reference.cpu_layer.library")
 
     def take() -> list[str]:
@@ -128,7 +128,7 @@ def test_each_new_shape_gets_a_kernel_once(
         doubles(model, batch, 3)
     assert len(inits()) == MOST_KERNELS
     doubles(model, 5, 3)
-    assert inits() == ["init 5 3"]  # others were used since
+    assert inits() == ["init 5 3"]  # evicted: other shapes were used since
 
 
 def test_a_library_says_the_shape_of_its_result(

@@ -1,4 +1,4 @@
-"""Which implementation and configuration an op gets, asked in a child process as the compiler does."""
+"""Tests which implementation and configuration an op gets; like the compiler, it asks in a child process."""
 
 from __future__ import annotations
 

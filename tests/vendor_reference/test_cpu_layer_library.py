@@ -1,4 +1,4 @@
-"""Libraries of CPU layers, asked and run in this process."""
+"""Tests libraries of CPU layers in this process: their answers and their runs."""
 
 from __future__ import annotations
 
@@ -446,7 +446,7 @@ Array = npt.NDArray[Any]
 
 
 def _to_memory(array: Array, layout: MemoryLayout) -> Array:
-    """By NumPy alone: pads, splits the blocked dimensions, and transposes."""
+    """Returns an array in its memory layout, with NumPy only: pads, splits the blocked dimensions, transposes."""
     block_of = {d: b for d, b in zip(layout.order, layout.blocks, strict=True) if b}
     padding = [(0, -n % block_of.get(d, 1)) for d, n in enumerate(array.shape)]
     split: list[int] = []
@@ -463,7 +463,7 @@ def _to_memory(array: Array, layout: MemoryLayout) -> Array:
 
 
 def _from_memory(memory: Array, layout: MemoryLayout, shape: tuple[int, ...]) -> Array:
-    """The array whose memory it is: each element is where its number is."""
+    """Returns the array that lies in `memory`; finds each element through an array of numbered elements."""
     numbers = _to_memory(np.arange(1, np.prod(shape) + 1).reshape(shape), layout)
     result = np.empty(int(np.prod(shape)), memory.dtype)
     result[numbers[numbers > 0] - 1] = memory[numbers > 0]

@@ -1,4 +1,4 @@
-"""CPU layers on the compiler's levels: as text, through its passes, to tasks."""
+"""Tests CPU layers on the compiler's IR levels: as text, through the passes, and as tasks."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_text_alone_can_be_lowered(layout: MemoryLayout) -> None:
 
 
 def open_layer() -> ModuleOp:
-    """A layer whose library says the shape of its result."""
+    """Returns a module with a layer whose library computes the shape of its result."""
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 3), shape_signature=(-1, 3))
     y = b.tensor("y", "float32", (1, 6), shape_signature=(-1, 6))

@@ -1,4 +1,4 @@
-"""CPU layers as tasks of an executable: between kernels, on each OpenCL device."""
+"""Tests CPU layers as tasks of an executable, between kernels, on each OpenCL device."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ SIZE = 4
 
 
 def cpu_task(path: Path, *arguments: Argument, size: int = SIZE, **changes: Any) -> CpuTask:
-    """The library's layer, from the first arguments to the last."""
+    """Returns a task of the library's layer, which reads all arguments except the last and writes the last."""
     operand = CpuOperand(floats(size))
     op = CpuOp("Double", "y", (operand,) * (len(arguments) - 1), (operand,))
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -91,7 +91,7 @@ def registered(path: Path) -> dict[str, MemBuffer]:
 
 
 class Runner:
-    """A loaded function with memory of its own."""
+    """A loaded function with its own memory."""
 
     def __init__(self, device: Any, made: Executable, path: Path) -> None:
         module = Module(device, byte_code(made).view, registered(path), allow_native_assets=True)
@@ -285,7 +285,7 @@ def test_a_library_that_changed_its_mind_is_refused(device: Any, tmp_path: Path)
 
 @pytest.fixture
 def opened(device: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The device that the table finds."""
+    """The device that the dispatch table opens."""
     import vendor_reference.dispatch
 
     monkeypatch.setattr(vendor_reference.dispatch, "open_device", lambda _: device)

@@ -1,4 +1,4 @@
-"""CPU layers from a shared object to results: compiled, and run between kernels of the emulated NPU."""
+"""Tests CPU layers from a shared object to results: compiled, and run between kernels of the emulated NPU."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Array = npt.NDArray[Any]
 
 
 def blocked(size: int) -> str:
-    """A configuration in blocks of so many channels, and no other."""
+    """Returns the C body of a configuration with blocks of `size` channels as the only layout."""
     return f"""config->inputs[0].layout = config->outputs[0].layout =
         LiteRtNpuBlockedChannels(op->inputs[0].type.rank, {size}); {OK}"""
 
@@ -51,7 +51,7 @@ def blocked(size: int) -> str:
 def chain(
     *names: str, shape: Sequence[int] = SHAPE, element_type: str = "float32", **options: Any
 ) -> Model:
-    """Custom ops one after another."""
+    """Returns a model of custom ops, each of which reads the result of the one before."""
     b = ModelBuilder()
     tensor: Tensor = b.input("x", element_type, tuple(shape))
     for index, name in enumerate(names):
@@ -64,7 +64,7 @@ def chain(
 def compile_model(
     folder: Path, model: Model, assets: Mapping[str, Path], allow: bool = True
 ) -> tuple[Path, Report]:
-    """The compiled file, and the report."""
+    """Compiles a model; returns the compiled file and the report."""
     source, target = folder / "model.tflite", folder / "compiled.tflite"
     write_model(model, source)
     infos = [CustomOpInfo(op, str(path)) for op, path in assets.items()]
@@ -73,7 +73,7 @@ def compile_model(
 
 
 def run(compiled: Path, *inputs: Array, allow: bool = True) -> Array:
-    """The first output, flat, which has as many floats as the first input."""
+    """Runs a model; returns the first output as a flat array with as many floats as the first input."""
     accelerators = HardwareAccelerator.NPU | HardwareAccelerator.CPU
     options = Options(accelerators, allow_native_assets=allow)
     with CompiledModel.from_file(str(compiled), options=options) as model:
@@ -399,7 +399,7 @@ def test_selfie_segmentation_gives_its_golden_picture(
 
 @pytest.fixture
 def build_layer(tmp_path: Path) -> Callable[[str], Path]:
-    """Builds one of the examples' layers."""
+    """A function that builds a layer of the examples."""
 
     def make(name: str) -> Path:
         source = EXAMPLES / "04_cpu_layer" / f"{name}.c"

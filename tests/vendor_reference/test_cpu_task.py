@@ -1,4 +1,4 @@
-"""CPU layers in an executable: written, read, and checked."""
+"""Tests CPU layers in an executable: how they are written, read, and checked."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ MADE = Executable(
 
 
 def changed(change: Callable[[Any], None], made: Executable = MADE) -> bytes:
-    """The module with another task, or with another function where it asks for shapes."""
+    """Returns the byte code after `change` has edited its task, or its function if `made` is not `MADE`."""
     module = bytes(write_executable(made).view)
     size = PREFIX.unpack_from(module)[2]
     header = json.loads(module[PREFIX.size : PREFIX.size + size])
@@ -154,7 +154,7 @@ def test_layouts_are_called_by_their_names() -> None:
 
 
 def put(*path: Any) -> Callable[[Any], None]:
-    """Puts the last of `path` to where the others lead."""
+    """Returns a change that writes the last item of `path` to the place that the other items lead to."""
 
     def change(task: Any) -> None:
         *steps, last, value = path
@@ -166,7 +166,7 @@ def put(*path: Any) -> Callable[[Any], None]:
 
 
 def _overflow(task: Any) -> None:
-    """A tensor that is within bounds, whose blocks are not."""
+    """Gives a tensor a valid shape whose blocked layout is too large."""
     task["op"]["inputs"][0]["type"] = ["FLOAT32", [2**31 - 1, 2**20, 1, 10]]
     task["config"]["inputs"][0]["blocks"] = [0, 0, 0, 0, 1 << 16]
 

@@ -1,4 +1,4 @@
-"""Custom ops from asset to result: compiled, and run on the emulated NPU."""
+"""Tests custom ops from the asset to the result: compiles them, and runs them on the emulated NPU."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(
     inputs: Sequence[Array],
     outputs: Sequence[tuple[int, str]],
 ) -> list[Array]:
-    """The outputs (number of elements, type) of a model that is compiled with these assets.
+    """Compiles a model with these assets and runs it; `outputs` has each output's number of elements and type.
 
     All custom ops must be on the NPU.
     """
@@ -69,7 +69,7 @@ def test_real_models_give_their_golden_outputs(
     inputs = [golden[name] for name in sorted(golden) if name.startswith("in")]
     expected = golden["out0"]
     (result,) = run(source, assets, inputs, [(expected.size, "float32")])
-    # The golden output is of float64 for the custom op; a network after it adds rounding of its own.
+    # The golden custom op computes in float64; the rest of the network adds rounding of its own.
     assert np.abs(result.reshape(expected.shape) - expected).max() <= 1e-4
 
 
@@ -80,7 +80,7 @@ def test_the_real_sinh_is_numpys(models: Path, tmp_path: Path) -> None:
     assert result[0] == pytest.approx(np.sinh(0.7), rel=1e-6)
 
 
-CONVOLUTIONS = [  # input, filter, outputs, stride (y, x), padding: 1 is SAME, 2 is VALID
+CONVOLUTIONS = [  # input, filter, outputs, stride (y, x), padding (1: SAME, 2: VALID)
     ((2, 3, 5, 3), (3, 2), 4, (2, 3), 1),
     ((1, 4, 4, 9), (2, 2), 1, (2, 2), 1),
     ((1, 3, 2, 2), (4, 5), 3, (3, 1), 2),
@@ -118,7 +118,7 @@ def test_transposed_convolutions_are_those_of_the_definition(tmp_path: Path) -> 
 def transposed_convolution(
     x: Array, w: Array, bias: Array, stride: tuple[int, int], padding: int
 ) -> Array:
-    """From the definition, in float64: each input element adds its share of the filter."""
+    """Computes the definition in float64: each input element adds its share of the filter."""
     n, h, width, _ = x.shape
     out_c, filter_h, filter_w, _ = w.shape
     sizes, before = [], []

@@ -1,4 +1,4 @@
-"""Byte code with something wrong is refused, or runs within its memory: damage that is known, and random one."""
+"""Tests that damaged byte code is refused or stays within its memory, for known and random damage."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _refused(made: Executable) -> LiteRtError:
 
 
 def _told(size: Size = 4, **limits: Any) -> Executable:
-    """A kernel between an input and CMX, with what it was compiled for."""
+    """Returns a function with a kernel between an input and CMX, and the limits the kernel was compiled for."""
     one = replace(task("MyOp", [in_(), cmx(0, 16)], [size]), **limits)
     shapes = [ShapeValue("x", ShapeKind.INPUT, (-1,), (4,), 0)]
     function = Function("f", [floats(4)], [floats(4)], [one], 64, 64, shapes)
@@ -146,7 +146,7 @@ def _layer(
 
 
 def _square() -> Executable:
-    """`a * a` of eight floats, as the library makes it."""
+    """Returns `a * a` for eight floats, as the library compiles it."""
     operand = KernelOperand(View.dense(ElementType.FLOAT32, (8,)))
     formula = Formula("a * a", [operand], operand)
     (command,) = formula.kernel("OP").commands
@@ -155,7 +155,7 @@ def _square() -> Executable:
 
 
 def _word(made: Executable, field: str, value: int, index: int = 0) -> Executable:
-    """The same with one word of the command's field changed."""
+    """Returns the executable with one changed word in a field of its command."""
     (function,) = made.functions
     (one,) = function.tasks
     assert isinstance(one, LayerTask)
@@ -200,7 +200,7 @@ def _load(device: Any, made: Executable) -> None:
 
 @pytest.mark.parametrize("byte", range(16, 16 + 3 * 16))
 def test_a_program_that_leaves_its_registers_is_refused(device: Any, byte: int) -> None:
-    """Each byte of the program's steps, one after the other; numbers and unused registers may be anything."""
+    """Sets each byte of the program's steps to 255; constants and unused registers may have any value."""
     made = _square()
     data = bytearray(made.constants[0].data.view)
     data[byte] = 255
@@ -226,7 +226,7 @@ def test_a_place_that_a_command_must_not_have_is_refused(
 
 
 def test_shapes_of_shapes_do_not_double_their_digits() -> None:
-    """Each is the square of the one before: 2 ** (2 ** 60) would be the last."""
+    """Checks sizes of which each is the square of the one before; the last would be 2 ** (2 ** 60)."""
     shapes = {i: [Dimension(i - 1, 0) * Dimension(i - 1, 0)] for i in range(1, 61)}
     program = compile_sizes([Dimension(60, 0)], shapes)
     with pytest.raises(ValueError):

@@ -1,4 +1,4 @@
-"""Calls of library ops with something wrong, random ones: each is refused in words, or makes what stock makes."""
+"""Tests random damaged calls of library ops: each is refused with a clear error, or gives stock's result."""
 
 from __future__ import annotations
 

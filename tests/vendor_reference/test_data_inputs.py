@@ -1,4 +1,4 @@
-"""Constants that a description binds by name."""
+"""Tests constants that a description binds by name."""
 
 from __future__ import annotations
 

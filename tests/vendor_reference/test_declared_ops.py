@@ -1,4 +1,4 @@
-"""Ops that the library does not have: written as ops, lowered as calls of the function that declares them."""
+"""Tests ops outside the library: written as ops, and lowered like calls of the functions that declare them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ func.func @main(%x: tensor<?x3xf32>) -> tensor<?x2xi32> attributes {{IE.bounds =
 
 
 def as_calls(text: str) -> str:
-    """What is left when nothing says that calls are written as ops."""
+    """Removes the attribute `IE.is_op`, which marks functions whose calls are written as ops."""
     return re.sub(r",?\s*IE\.is_op", "", text)
 
 

@@ -1,4 +1,4 @@
-"""Values behind a `#define`."""
+"""Tests the text of a value in a `#define`."""
 
 from __future__ import annotations
 
@@ -121,4 +121,4 @@ def test_a_text_that_is_let_through_stays_on_its_line(value: str) -> None:
     with suppress(LiteRtError):
         text = define_text(value, is_plain=True)
         assert len(text.splitlines()) <= 1 and not text.rstrip().endswith("\\")
-        assert define_text(text, is_plain=True) == text  # nothing of it is a comment
+        assert define_text(text, is_plain=True) == text  # contains no comment

@@ -1,4 +1,4 @@
-"""A local size is written into a description, whose other text stays."""
+"""Tests that a local size is written into a description without changes to the other text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that come from a binary layer: their code where it fits and is allowed, else their source."""
+"""Tests programs from a binary layer: their code runs where it fits and is allowed, otherwise their source."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _pack(
     identity: Sequence[str] = (),
     code_of: str = DOUBLE,
 ) -> bytes:
-    """A binary layer for an executable's only program."""
+    """Returns a binary layer for the only program of an executable."""
     program = made.programs[0]
     text = compose_text(program, lambda source: memoryview(code_of.encode()))
     built = device.builder.build([text])[0].built

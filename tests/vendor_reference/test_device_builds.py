@@ -1,4 +1,4 @@
-"""Programs are built once, wherever their compiler crashes, hangs, or leaves something broken."""
+"""Tests that each program is built once, even if its compiler crashes, hangs, or leaves a broken cache entry."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def text(number: int, name: str = "k.cl") -> ProgramText:
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of all programs that are compiled from now on."""
+    """The names of all programs that are compiled after this fixture is set up."""
     from vendor_reference.device.program_builder import ProgramBuilder
 
     names: list[str] = []
@@ -44,7 +44,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def builder(device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A builder with a cache folder of its own."""
+    """A builder with its own cache folder."""
     monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(tmp_path / "cache"))
     return new_builder(device)
 
@@ -102,7 +102,7 @@ def test_an_error_has_the_users_file_and_line(builder: Any) -> None:
 def test_a_driver_that_builds_nothing_is_at_fault_and_not_the_kernel(
     device: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As PoCL's wheel on a CPU that its LLVM does not know."""
+    """Checks a driver like PoCL's wheel on a CPU that its LLVM does not know."""
     import pyopencl as cl
 
     from vendor_reference.device import compiler
@@ -263,7 +263,7 @@ __kernel void wide(__global const float* a, __global const float* w, __global fl
 def test_a_kernel_that_breaks_compilers_is_an_error_and_no_crash(
     builder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It crashes or hangs PoCL 3.0's."""
+    """Checks a kernel that crashes PoCL 3.0's compiler, or makes it hang."""
     from vendor_reference.programs import compiler_process
 
     with monkeypatch.context() as impatient:
@@ -325,7 +325,7 @@ def test_a_process_leaves_programs_with_their_variants_and_nothing_else(
 
 @pytest.mark.driver("pocl")
 def test_a_broken_entry_in_pocls_cache_is_never_met(device: Any, tmp_path: Path) -> None:
-    """As a crash in a build leaves it."""
+    """Checks cache files such as a crash during a build leaves behind."""
     pocl_cache = tmp_path / "pocl"
     pocl_cache.mkdir()
     run_in_new_process(device, tmp_path / "cache", pocl_cache, opencl_first=True)

@@ -1,4 +1,4 @@
-"""The kernel check at compile time, with a real OpenCL compiler; then the device has nothing left to compile."""
+"""Tests the kernel check at compile time with a real OpenCL compiler; the device then compiles nothing again."""
 
 from __future__ import annotations
 

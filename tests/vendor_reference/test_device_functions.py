@@ -1,4 +1,4 @@
-"""Functions on each OpenCL device: arguments, memory, runs, events, times."""
+"""Tests functions on each OpenCL device: arguments, memory, runs, events, times."""
 
 from __future__ import annotations
 
@@ -338,7 +338,7 @@ def test_a_started_run_waits_for_the_hosts_events(device: Any) -> None:
     assert run.outputs[0].array().tolist() == [10] * 4
 
 
-@pytest.mark.driver("pocl")  # others compile all at once
+@pytest.mark.driver("pocl")  # other drivers compile everything at once
 def test_what_is_compiled_for_started_runs_is_kept_in_the_end(device: Any) -> None:
     text = DOUBLE + "// started, and never run\n"
     run = Runner(device, doubling(text=text), text)
@@ -354,7 +354,7 @@ def test_what_is_compiled_for_started_runs_is_kept_in_the_end(device: Any) -> No
 @pytest.mark.driver("pocl")
 @pytest.mark.parametrize("splice", ["", "\\\n", "\\ \r\n", "??/\r", "\\\t\r"])
 def test_a_text_that_may_read_a_file_is_not_compiled_here_again(device: Any, splice: str) -> None:
-    """A directive that its sandboxed compiler skips might count in this process, which sees more."""
+    """Checks directives that the sandboxed compiler skips; this process sees more files, so they may work here."""
     text = f"#if 0\n#inc{splice}lude </proc/self/fd/99>\n#endif\n{DOUBLE}"
     run = Runner(device, doubling(text=text), text)
     run([1, 2, 3, 4])
@@ -430,7 +430,7 @@ def test_functions_run_in_several_threads_at_once(device: Any) -> None:
 @given(data=st.data())
 @settings(max_examples=20, deadline=None)
 def test_places_in_ddr_do_not_overlap(data: st.DataObject) -> None:
-    """Whatever alignment a device asks for, apart stays apart, and the same stays the same."""
+    """Checks that separate places stay separate for any alignment of the device."""
     from vendor_reference.device.function_memory import spread_offset
 
     align = data.draw(st.sampled_from([1, 64, 128, 256, 4096]))
@@ -516,7 +516,7 @@ def test_a_task_is_kept_to_a_part_only_where_it_has_groups_for_more(
 def test_a_task_with_one_shave_runs_in_one_thread_at_a_time(device: Any) -> None:
     if device.info.compute_units < 2 or device.info.kind != "CPU":
         pytest.skip("a device that cannot be split")
-    # Each group marks that it runs, works, and looks whether another runs too.
+    # Each group marks that it runs, computes, and checks whether another group runs too.
     text = """
     __kernel void watch(__global const float* x, __global int* running, __global float* y) {
         const int i = get_global_id(0);

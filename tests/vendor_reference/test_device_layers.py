@@ -1,4 +1,4 @@
-"""Layers of the library on a device: joined to one launch, between kernels, measured one by one."""
+"""Tests library layers on a device: joined to one launch, between kernels, and measured one by one."""
 
 from __future__ import annotations
 

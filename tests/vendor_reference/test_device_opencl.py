@@ -1,4 +1,4 @@
-"""OpenCL is loaded, or it is said why it cannot be, and what to install."""
+"""Tests that OpenCL is loaded, or that an error says why it cannot be loaded and what to install."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ open_device()
 
 
 def test_a_program_that_has_openvino_loaded_gets_a_driver_or_is_told_why() -> None:
-    """Its libtbb is older than the one that Intel's driver needs."""
+    """Loads OpenVINO first, whose libtbb is older than the one that Intel's driver needs."""
     pytest.importorskip("openvino")
     done = subprocess.run([sys.executable, "-c", BEHIND_OPENVINO], capture_output=True, text=True)
     assert done.returncode == 0 or "NPU before the program loads these libraries" in done.stderr
@@ -137,7 +137,7 @@ print(os.listdir(os.environ["HOME"]))
 def test_pyopencl_keeps_nothing_in_the_home_folder_whoever_imports_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A program may, or a module that the authors' tools load first; who has no home cannot run kernels then."""
+    """Imports pyopencl before the SDK does; a cache in the home folder would fail for a user without one."""
     (tmp_path / "home").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
@@ -181,6 +181,6 @@ def test_importing_the_dispatch_table_loads_no_opencl() -> None:
 
 
 def test_drivers_that_the_program_has_loaded_are_found(device: Any) -> None:
-    """They have a library, too, with which a child can compile."""
+    """Checks that a loaded driver has a library path, which a child process needs to compile."""
     found = {os.path.realpath(installation.library) for installation in opencl._loaded()}
     assert os.path.realpath(device.library) in found

@@ -1,4 +1,4 @@
-"""Built programs on disk: whole, or built again."""
+"""Tests the cache of built programs on disk: entries are read whole, or built again."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_least_recently_used_go_when_the_folder_is_full(tmp_path: Path) -> N
         cache.store(text, CompiledProgram({}, bytes(1500)))
         newest = max(programs(tmp_path).iterdir(), key=lambda p: p.stat().st_mtime_ns)
         os.utime(newest, (1000 + age, 1000 + age))
-    assert cache.find(texts[0]) is not None  # used: now the youngest
+    assert cache.find(texts[0]) is not None  # just used, so now the youngest
     cache.store(texts[3], CompiledProgram({}, bytes(1500)))
     found = [cache.find(text) is not None for text in texts]
     assert found == [True, False, True, True]

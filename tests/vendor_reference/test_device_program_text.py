@@ -1,4 +1,4 @@
-"""Programs are put together: prelude, sources, headers, with the user's own files and lines."""
+"""Tests how a program's text is composed of prelude, sources and headers, and keeps the user's files and lines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def compose(prelude: str, sources: dict[str, str], headers: dict[str, str] | Non
 
 
 def places(text: str) -> dict[str, tuple[str, int]]:
-    """File and line of each marked word (`@word`), as a compiler counts them."""
+    """Returns the file and line of each marked word (`@word`), as a compiler counts them."""
     found: dict[str, tuple[str, int]] = {}
     name, number = "", 0
     for line in text.split("\n"):

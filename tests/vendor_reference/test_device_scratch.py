@@ -1,4 +1,4 @@
-"""Scratch folders go with their process, however it ends."""
+"""Tests that scratch folders are removed with their process, however it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of dynamic shape on each OpenCL device: who tells a shape, what it decides, what a change costs."""
+"""Tests functions of dynamic shape on each OpenCL device: what sets a shape, its effects, the cost of changes."""
 
 from __future__ import annotations
 
@@ -122,20 +122,20 @@ def executable(
 
 
 def by_buffer() -> tuple[Executable, str]:
-    """Twice as many rows; the kernel reads the shape."""
+    """Returns a function that doubles the number of rows; its kernel reads the shape from a buffer."""
     tasks = [task("MyOp", [in_(), shape(0), out()], [multiply([ROWS, 3])])]
     return executable(TWICE_BY_BUFFER, tasks, TWICE), TWICE_BY_BUFFER
 
 
 def by_text(text: str = TWICE_BY_TEXT) -> tuple[Executable, str]:
-    """The same; the kernel's text has the shape."""
+    """Returns a function that doubles the number of rows; its kernel's text contains the shape."""
     tasks = [task("MyOp", [in_(), out()], [multiply([ROWS, 3])])]
     program = {"prelude": f"#define ELEMENTS {HOLE}\n", "holes": (ROWS * 3,)}
     return executable(text, tasks, TWICE, program), text
 
 
 def rows_kept(first: str = "keep", items: int = 1) -> tuple[Executable, str]:
-    """Rows that begin with a positive number, negated: a kernel finds how many."""
+    """Returns a function that negates the rows with a positive first number; its first kernel counts them."""
     kept = ShapeValue("kept", ShapeKind.WRITTEN, (-1, 3), (8, 3), 64, index=0)
     tasks = [
         task(first, [in_(), shape(0), ddr(128, 96), shape(1)], [ROWS if items == 0 else items]),
@@ -145,7 +145,7 @@ def rows_kept(first: str = "keep", items: int = 1) -> tuple[Executable, str]:
 
 
 class Runner:
-    """A loaded function, and one run of it after the other."""
+    """A loaded function that runs repeatedly."""
 
     def __init__(self, device: Any, made: tuple[Executable, str]) -> None:
         self.device = device
@@ -184,7 +184,7 @@ def rows(number: int, seed: int = 0) -> Array:
 
 @contextmanager
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
-    """How often something is allocated or built on the device; memory of the caller's does not count."""
+    """Counts allocations and builds on the device, except for buffers on the caller's memory."""
     import pyopencl as cl
 
     from vendor_reference.device.program_builder import ProgramBuilder
@@ -224,7 +224,7 @@ def test_a_change_of_shape_allocates_and_builds_nothing_for_shapes_in_buffers(
     for number in (
         8,
         1,
-    ):  # a CPU's driver compiles for each size of work group, of which there are few
+    ):  # CPU drivers compile once for each work group size, of which there are few
         run(rows(number))
     with counted(monkeypatch) as counts:
         for number in (2, 8, 1, 5, 3, 7):
@@ -408,7 +408,7 @@ def test_a_function_is_kept_for_the_next_shape(device: Any) -> None:
     run(rows(4))
     run.module.give_back(run.of, run.function)
     with pytest.raises(LiteRtError):
-        run.function.run()  # nothing is attached any more
+        run.function.run()  # no buffers are attached any more
     again = run.module.load(run.of)
     assert again is run.function
     run.module.give_back(run.of, again)

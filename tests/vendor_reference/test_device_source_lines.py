@@ -1,4 +1,4 @@
-"""Places in a program's text are shown with the author's own line."""
+"""Tests that errors at a place in a program's text show the author's own line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a device does in a run, as spans on the host's time line."""
+"""Tests the spans that show on the host's time line what a device does in a run."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def test_tasks_follow_each_other_within_their_run(device: Any) -> None:
     assert all(end_ns(before) <= after.start_ns for before, after in pairwise(tasks))
     waits = [span for span in recording.spans if span.kind is SpanKind.WAIT]
     assert len(waits) == 5 and waits[0].track != tasks[0].track
-    for index, wait in enumerate(waits):  # the host waits for what takes most of the time
+    for index, wait in enumerate(waits):  # the host waits for the longest task
         assert end_ns(tasks[2 * index + 1]) <= end_ns(wait)
 
 
 def test_memory_that_is_copied_has_transfers(device: Any) -> None:
     run = Runner(device, doubling(), DOUBLE)
     size = run.inputs[0].size
-    memory = np.zeros(size + 1, np.uint8)[1:]  # at an odd address, which no kernel takes
+    memory = np.zeros(size + 1, np.uint8)[1:]  # an odd address, which kernels cannot use
     odd = device.share(memory.ctypes.data, size)
     run.function.attach(ArgumentKind.INPUT, 0, odd)
     with tracing.record() as recording:

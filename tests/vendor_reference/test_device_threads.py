@@ -1,4 +1,4 @@
-"""The option `threads` limits the compute units on which a model's kernels run; its results stay the same."""
+"""Tests the option `threads`: it limits the compute units that run a model's kernels, and keeps the results."""
 
 from __future__ import annotations
 

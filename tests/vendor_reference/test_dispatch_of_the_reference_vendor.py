@@ -1,4 +1,4 @@
-"""The reference vendor's dispatch table, called as the host calls it."""
+"""Tests the reference vendor's dispatch table, called as the host calls it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ FLOATS = floats(4)
 
 @pytest.fixture(autouse=True)
 def opened(device: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The device that the table finds."""
+    """The device that the dispatch table opens."""
     import vendor_reference.dispatch
 
     monkeypatch.setattr(vendor_reference.dispatch, "open_device", lambda _: device)
@@ -356,7 +356,7 @@ def code() -> Iterator[MemBuffer]:
 def test_a_thousand_loads_leak_nothing(opened: Any, code: MemBuffer) -> None:
     def in_use() -> tuple[int, int, int]:
         gc.collect()
-        # PoCL's context counts the buffers, queues and programs in it; Intel's counts nothing.
+        # PoCL's context counts its buffers, queues and programs; Intel's counts nothing.
         return opened.cl_context.reference_count, num_open_files(), resident_bytes()
 
     for _ in range(100):
@@ -427,7 +427,7 @@ with open_session() as session:
 
 
 def double(value: int) -> int:
-    """What a process of a pool does: opens the device for itself."""
+    """Doubles a value in a process of the pool, which opens the device itself."""
     with open_session() as session:
         call = open_call(session)
         x, y = bind(call)
@@ -436,7 +436,7 @@ def double(value: int) -> int:
         return int(y.array()[0])
 
 
-# Since Python 3.14 processes are started by forkserver where nothing else is asked for.
+# Since Python 3.14, forkserver is the default start method of processes.
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_processes_that_are_no_forks_of_this_one_use_the_device_too(method: str) -> None:
     process = subprocess.run(

@@ -1,6 +1,6 @@
-"""The texts of the documents that the levels come from, as they are printed, stage by stage.
+"""Tests the IR texts that are printed in the documents on which the levels are based, stage by stage.
 
-`docs/levels.md` has what is mended.
+`docs/levels.md` lists the corrections to these texts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STAGES = (
 
 
 def anonymous(text: str) -> str:
-    """A text whose values are called by numbers, in the order in which they appear."""
+    """Returns a text with its values numbered in the order of their first use."""
     numbers: dict[str, int] = {}
     counter = count()
 
@@ -122,7 +122,7 @@ TASKS = [
     "%output_NHWC = VPUIP.DeclareBuffer @CMX[0] : memref<1x32x100x100xf16, #NHWC, @CMX>",
     "VPUIP.OCL from %bin_code (%input_NHWC, %weights_OYXI) -> (%output_NHWC) {num_shaves = 8 : i64}",
 ]
-"""Of the last stage: tasks, and buffers that have their places."""
+"""Lines of the last stage: tasks, and buffers at their places in memory."""
 
 
 def test_a_binary_layer_becomes_a_task_of_its_type() -> None:

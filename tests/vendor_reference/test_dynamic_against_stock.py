@@ -1,4 +1,4 @@
-"""Ops on shapes that a run tells, beside stock's plain kernels, which are resized: random calls and sizes."""
+"""Tests random calls of ops on dynamic shapes against stock LiteRT's plain kernels, resized for each run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _rows(case: OpCase, rank: int) -> Sequence[int]:
 
 
 def _left(case: OpCase, rank: int) -> Sequence[int]:
-    """But for the dimension that the right operand has too."""
+    """Returns all dimensions except the one that is summed over, which the right operand has too."""
     depth = rank - 2 if case.options["adj_x"] else rank - 1
     return [dim for dim in range(rank) if dim != depth]
 
@@ -71,7 +71,7 @@ OPEN: Mapping[str, Callable[[OpCase, int], Sequence[int]]] = {
     "UNPACK": _beside_axis, "GATHER": _all, "SLICE": _all, "DEPTH_TO_SPACE": _image, "SPACE_TO_DEPTH": _image,
     "SHAPE": _all, "CAST": _all, "SELECT_V2": _all, "LESS": _all, "EQUAL": _all, "ADD": _all, "BROADCAST_TO": _all,
 }  # fmt: skip
-"""The dimensions of the first operand that may be open."""
+"""For each op, a function that returns the dimensions of the first operand that may be dynamic."""
 
 
 @pytest.mark.parametrize("name", OPEN)
@@ -104,7 +104,7 @@ def test_an_op_goes_by_the_sizes_of_a_run(tmp_path: Path, name: str, data: st.Da
 def compiled(
     folder: Path, drawn: Sequence[OpCase], patterns: Mapping[str, Sequence[int]]
 ) -> tuple[CompiledModel, Stock]:
-    """Cases with open inputs, whose bounds are what the cases give: one NPU call, and stock's kernels."""
+    """Compiles cases with dynamic inputs, whose bounds are the cases' shapes; returns the model and stock's."""
     results = run_stock(drawn)
     shapes = [array.shape for arrays in results for array in arrays]
     bounds = {x: a.shape for x, a in inputs_of(drawn).items() if x in patterns}
@@ -122,7 +122,10 @@ def compiled(
 def check(
     drawn: Sequence[OpCase], inputs: Mapping[str, Array], run: CompiledModel, stock: Stock
 ) -> None:
-    """Compares a run; sizes that stock refuses are refused, and where it makes empty images, they may be."""
+    """Compares a run with stock LiteRT's.
+
+    Sizes that stock refuses must be refused; where stock's result has no elements, they may be refused.
+    """
     shapes = {name: array.shape for name, array in inputs.items()}
     halves = [name for name, array in inputs.items() if array.dtype == np.float16]
     wide = {n: a.astype(np.float32) if n in halves else a for n, a in inputs.items()}
@@ -152,7 +155,7 @@ def _open_dims(case: OpCase, rank: int) -> st.SearchStrategy[set[int]]:
 
 
 def _operand(case: OpCase) -> int:
-    """The first input that a run gives."""
+    """Returns the index of the first input that is not a constant."""
     given = [i for i, x in enumerate(case.inputs) if x is not None and not x.is_constant]
     return given[0]
 
@@ -163,5 +166,5 @@ def _can_be_open(case: OpCase) -> bool:
 
 
 def _size(bound: int, run: int) -> st.SearchStrategy[int]:
-    """The bound, then 1, then any."""
+    """Draws the size of a dimension: the bound in the first run, 1 in the second run, then any."""
     return st.just((bound, 1)[run]) if run < 2 else st.integers(1, bound)

@@ -1,4 +1,4 @@
-"""Ops behind one that makes an image without pixels of that of a run: an error in words, or stock's result."""
+"""Tests ops that read an image without pixels from another op: a clear error, or stock LiteRT's result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_ROWS, NO_COLUMNS, GOOD = (
     {"x": random(2, 4, 1, 2)},
     {"x": random(1, 4, 5, 2)},
 )
-"""Of 2 x 2 windows."""
+"""Inputs from which a 2 x 2 pool makes an image without rows, one without columns, and one with pixels."""
 
 
 def _pooled(n: Network) -> Tensor:
@@ -38,7 +38,7 @@ def _row(n: Network, x: Tensor, index: int) -> Tensor:
 
 
 def _reshaped(n: Network, x: Tensor) -> Tensor:
-    """With each row's pixels side by side."""
+    """Reshapes an image to a matrix with the image's number of rows."""
     shape = n.op("SHAPE", [x], 4, dtype="int32", out_type="INT32")
     rows = n.op("STRIDED_SLICE", [shape, n.ints(1), n.ints(2), n.ints(1)], 1, dtype="int32")
     shape = n.op("CONCATENATION", [rows, n.ints(-1)], 2, dtype="int32", axis=0)

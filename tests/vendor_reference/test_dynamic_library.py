@@ -1,4 +1,4 @@
-"""The library's builtin ops on dynamic shapes, compared with stock's interpreter."""
+"""Tests the library's builtin ops on dynamic shapes against stock LiteRT's interpreter."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FINDS_ITS_SHAPE = {
 
 
 class Network:
-    """A model whose tensors have sizes that a run tells, being built."""
+    """Builds a model whose tensors have dynamic sizes."""
 
     def __init__(self) -> None:
         self.builder = ModelBuilder()
@@ -49,7 +49,7 @@ class Network:
         return self.builder.input(name, dtype, shape, shape_signature=pattern)
 
     def op(self, name: str, inputs: Sequence[Tensor], *pattern: int, **options: Any) -> Tensor:
-        """An op of one result, of float32 unless `dtype` says it."""
+        """Adds an op with one result, of float32 unless `dtype` names another type."""
         result = self._result(pattern, options.pop("dtype", F32))
         made: Tensor = self.builder.op(name, inputs, [result], **options)
         return made
@@ -57,13 +57,13 @@ class Network:
     def parts(
         self, name: str, inputs: Sequence[Tensor], patterns: Sequence[Sequence[int]], **options: Any
     ) -> Sequence[Tensor]:
-        """An op of several results."""
+        """Adds an op with several results."""
         results = [self._result(pattern) for pattern in patterns]
         self.builder.op(name, inputs, results, **options)
         return results
 
     def ints(self, *values: Any) -> Tensor:
-        """A constant of int32."""
+        """Adds an int32 constant."""
         self._num_made += 1
         return self.builder.constant(f"c{self._num_made}", np.array(values, np.int32))
 
@@ -84,7 +84,7 @@ class Network:
         *outputs: Tensor,
         **assets: tuple[str, str],
     ) -> Report:
-        """Writes `in.tflite` and `out.tflite`; assets are by op, as (name's end, text)."""
+        """Writes `in.tflite` and compiles it to `out.tflite`; `assets` maps ops to (file name suffix, text)."""
         self.builder.output(*outputs)
         write_model(self.builder.build(), folder / "in.tflite")
         infos = []
@@ -100,7 +100,7 @@ class Network:
 
 
 class Stock:
-    """Stock's plain kernels, which are resized for each run."""
+    """Stock LiteRT's plain kernels, which are resized for each run."""
 
     def __init__(self, path: Path) -> None:
         from ai_edge_litert.interpreter import Interpreter, OpResolverType
@@ -127,7 +127,7 @@ def random(*shape: int) -> Array:
 
 
 def check_runs(folder: Path, runs: Sequence[Mapping[str, Array]], one_call: Report) -> None:
-    """Compares runs of the compiled model with stock's of the model; it is one call."""
+    """Checks that the compiled model has one NPU call, and that its runs match those of stock LiteRT."""
     assert [op.reason for op in one_call.ops if not op.call] == []
     assert len(one_call.calls) == 1
     stock = Stock(folder / "in.tflite")
@@ -187,7 +187,7 @@ def test_elementwise_ops_go_by_the_shapes_of_a_run(tmp_path: Path) -> None:
 
 
 def small_network(image: Sequence[int], *, batch: int = -1) -> tuple[Network, Tensor, Tensor]:
-    """Convolutions with activations and a residual, a pool, a mean, a product; the image's sizes may be open."""
+    """Builds a network of convolutions, a residual, a pool and a product; the image's sizes may be dynamic."""
     network, (height, width) = Network(), image
     opened = [batch, *(-1 if size < 0 else (size + 1) // 2 for size in image), 8]
 

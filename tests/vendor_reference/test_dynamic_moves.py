@@ -1,4 +1,4 @@
-"""Ops that move data, on shapes that a run tells, compared with stock's interpreter at each shape."""
+"""Tests ops that move data on dynamic shapes against stock LiteRT's interpreter at each shape."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.each_driver
 ANY = -1
 BOUND = (4, 9, 7, 12)
 LEAST = (1, 3, 3, 12)
-"""Of the input's sizes; no mirror is wider."""
+"""The smallest sizes of the input; no mirror padding is wider than they are."""
 
 Made: TypeAlias = "Tensor | Sequence[Tensor]"
 
@@ -32,7 +32,7 @@ def _sliced(
 
 
 def _own_shape(n: Network, x: Tensor, *dims: int) -> Tensor:
-    """What Keras writes for a reshape whose batch is open: some sizes of a tensor, then -1."""
+    """Adds the shape that Keras writes for a reshape with a dynamic batch: some sizes of a tensor, then -1."""
     shape = n.op("SHAPE", [x], 4, dtype="int32", out_type="INT32")
     sizes = [
         n.op("STRIDED_SLICE", [shape, n.ints(d), n.ints(d + 1), n.ints(1)], dtype="int32", shrink_axis_mask=1)
@@ -121,7 +121,7 @@ OPS: Mapping[str, Callable[[Network, Tensor], Made]] = {
 
 
 def shapes_within(seed: int, count: int = 4) -> list[tuple[int, ...]]:
-    """The least and the largest shape, and some between them."""
+    """Returns the smallest and the largest shape, some random shapes between them, and the smallest again."""
     drawn = np.random.default_rng(seed).integers(LEAST, np.add(BOUND, 1), (count, 4))
     return [LEAST, BOUND, *(tuple(map(int, shape)) for shape in drawn), LEAST]
 
@@ -164,7 +164,7 @@ def test_a_dimension_of_1_is_repeated(tmp_path: Path) -> None:
 
 
 def test_parts_of_an_open_number_of_images_are_stocks(tmp_path: Path) -> None:
-    """They are written where they belong, and others read them there; some layers cannot."""
+    """Checks ops that write and read parts of a larger tensor in place, and layers that cannot do this."""
     network = Network()
     x, y = network.input("x", ANY, 6, 5, 4), network.input("y", ANY, 6, 5, 3)
     a, b = network.op("NEG", [x], ANY, 6, 5, 4), network.op("ABS", [y], ANY, 6, 5, 3)

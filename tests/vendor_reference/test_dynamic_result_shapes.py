@@ -1,4 +1,4 @@
-"""Ops whose result's shape the model computes of shapes, compared with stock's interpreter at each shape."""
+"""Tests ops whose result shape the model computes from shapes, against stock LiteRT at each shape."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def _shape(n: Network, x: Tensor) -> Tensor:
 
 
 def _size(n: Network, shape: Tensor, dim: int) -> Tensor:
-    """One of the numbers of a shape."""
+    """Adds an op that reads one size from a shape."""
     bounds = [n.ints(dim), n.ints(dim + 1), n.ints(1)]
     return n.op("STRIDED_SLICE", [shape, *bounds], dtype="int32", shrink_axis_mask=1)
 
 
 def _sizes(n: Network, shape: Tensor) -> Sequence[Tensor]:
-    """Batch, height and width."""
+    """Adds ops that read the batch, the height and the width from a shape."""
     return [_size(n, shape, dim) for dim in range(3)]
 
 
@@ -50,7 +50,7 @@ def _pack(n: Network, sizes: Sequence[Tensor | int]) -> Tensor:
 def _transposed(
     n: Network, x: Tensor, shape: Tensor, taps: tuple[int, int], *pattern: int, **options: object
 ) -> Tensor:
-    """Of 3 channels, to 5."""
+    """Adds a transposed convolution from 3 channels to 5."""
     given = [n.builder.constant("w", random(5, *taps, 3)), x, n.builder.constant("b", random(5))]
     return n.op("TRANSPOSE_CONV", [shape, *given], *pattern, version=3, **options)
 

@@ -1,4 +1,4 @@
-"""Models of dynamic shape from asset to result: both ways to find shapes, both forms of kernels, any format."""
+"""Tests models of dynamic shape from asset to result: ways to find shapes, forms of kernels, any format."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ BY_BUFFER: Mapping[str, Any] = {
 
 
 class Compiler:
-    """Compiles models in a folder of its own."""
+    """Compiles models in a separate folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -90,7 +90,7 @@ class Compiler:
         require: bool = True,
         **assets: str,
     ) -> CompiledModel:
-        """A compiled model; assets are file names by op."""
+        """Compiles and loads a model; `assets` maps ops to file names."""
         write_model(builder.build(), self.folder / "in.tflite")
         infos = [CustomOpInfo(op, str(self.folder / name)) for op, name in assets.items()]
         self.report = apply_plugin(
@@ -203,9 +203,9 @@ def test_a_file_may_begin_with_a_shape_that_no_run_can_have(compiler: Compiler) 
     less = {"output_shapes": [["B", "Y-3", "X*2", "F"]]}
     name = compiler.write("layer.json", {**UPSCALE, **BY_BUFFER, **less})
     builder = one_op("Upscale", (-1, -1, -1, 2), (-1, -1, -1, 2))
-    model = compiler(builder, {"x": (2, 5, 4, 2)}, Upscale=name)  # which has 1 row
+    model = compiler(builder, {"x": (2, 5, 4, 2)}, Upscale=name)  # its shape has 1 row
     key = model.get_signature_by_index(0)["key"]
-    assert model.get_output_tensor_details(key)["y"]["shape"] == [2, 2, 8, 2]  # the bound
+    assert model.get_output_tensor_details(key)["y"]["shape"] == [2, 2, 8, 2]  # for the bound
     with pytest.raises(LiteRtError, match="is -2, which is below 0; "):
         model.run({"x": random(1, 1, 1, 2)})
     model.resize_input_tensor(0, [1, 4, 4, 2])
@@ -269,7 +269,7 @@ FIXED_INPUTS: Mapping[str, tuple[Mapping[str, Any], int | None]] = {
 def test_inputs_of_fixed_shape_give_outputs_whose_shape_a_run_tells(
     compiler: Compiler, layer: Mapping[str, Any], kept: int | None
 ) -> None:
-    """Between ops of the CPU, and before a layer that goes by the shape."""
+    """Checks layers between CPU ops, and before a layer that uses the dynamic shape."""
     builder = ModelBuilder()
     x = builder.input("x", F32, (12,))
     given = builder.op("NEG", [x], [("given", F32, (12,))])
@@ -422,8 +422,8 @@ def test_a_new_shape_allocates_and_builds_nothing_on_the_npu(
         for shape in [(2, 5, 4, 2), (1, 1, 1, 2), (2, 3, 4, 2)]:
             x = random(*shape)
             assert np.array_equal(model.run({"x": x})["y"], twice(x))
-    assert {str(tensor_type) for tensor_type in staged} <= {"tensor<4xi32>"}  # told shapes
-    assert set(counts) <= {"Buffer"}  # copies of a caller's memory, where the device needs some
+    assert {str(tensor_type) for tensor_type in staged} <= {"tensor<4xi32>"}  # dynamic shapes
+    assert set(counts) <= {"Buffer"}  # copies of a caller's memory, for devices that need them
 
 
 @settings(

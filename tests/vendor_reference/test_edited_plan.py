@@ -1,4 +1,4 @@
-"""Texts of tasks whose offsets or shaves somebody has edited."""
+"""Tests the texts of tasks with edited offsets or numbers of shaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The executable's byte format: what is written is read, and what is damaged is refused."""
+"""Tests the executable's byte code: it keeps the executable's content, and damaged byte code is refused."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def constants(draw: st.DrawFn) -> Constant:
 
 
 def _zeroing(task: KernelTask) -> KernelTask:
-    """The task with zeros in all that it may write."""
+    """Returns the task with `zeroed` set to all arguments that it may write."""
     kinds = (ArgumentKind.OUTPUT, ArgumentKind.DDR, ArgumentKind.CMX)
     return replace(task, zeroed=[i for i, a in enumerate(task.arguments) if a.kind in kinds])
 
@@ -262,7 +262,7 @@ def test_a_header_with_any_other_value_is_refused_or_still_an_executable(
 ) -> None:
     header, rest = _split(bytes(write_executable(SMALL)))
     value: object = header
-    while True:  # walk to a random place in the header, and put something else there
+    while True:  # put another value at a random place in the header
         assert isinstance(value, (dict, list))
         key = data.draw(
             st.sampled_from(sorted(value) if isinstance(value, dict) else range(len(value)))
@@ -466,7 +466,7 @@ def test_a_function_that_is_not_there_is_an_error_with_those_that_are() -> None:
 
 
 def _with_fp16(**changes: Any) -> Executable:
-    """`SMALL`, whose function has one for fp16 arithmetic behind it."""
+    """Returns `SMALL` with a variant for fp16 arithmetic after its function."""
     (call,) = SMALL.functions
     return replace(SMALL, functions=[call, replace(call, needs_fp16=True, **changes)])
 
@@ -517,7 +517,7 @@ def test_a_function_for_fp16_arithmetic_that_takes_no_place_is_refused(
 
 
 def test_a_module_of_the_version_before_is_refused() -> None:
-    """It may have a function alone that would now be two."""
+    """Checks version 2, which may lack the fp16 variants that the current version needs."""
     module = bytearray(write_executable(SMALL).view)
     module[8] = 2
     with pytest.raises(LiteRtError) as error:

@@ -1,4 +1,4 @@
-"""Functions whose shapes a run tells: what is written is read, and what no run could carry out is refused."""
+"""Tests functions of dynamic shape in byte code: they survive, and those that no run can carry out are refused."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def made(
     program: Program | None = None,
     most_items: int | None = None,
 ) -> Executable:
-    """Task 0 writes the shape of `y`, task 1 runs for each of its elements."""
+    """Returns an executable: task 0 writes the shape of `y`, and task 1 has a work item for each element."""
     tasks = [
         replace(task("first", [in_(), shape(2), *arguments], first), most_items=most_items),
         task("second", [in_(), shape(1), out()], second),
