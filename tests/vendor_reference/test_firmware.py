@@ -1,4 +1,4 @@
-"""The firmware: any number of workers has the same result, and a run leaves nothing behind for the next."""
+"""Tests that the firmware's results do not depend on the number of workers or on previous runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_commands_run_in_order_whatever_the_number_of_workers(workers: int) -> N
     np.testing.assert_array_equal(z, np.clip(x, 0, 6))
 
 
-@pytest.mark.driver("intel")  # its default is OpenCL C 1.2, that of PoCL 3.0
+@pytest.mark.driver("intel")  # its default is OpenCL C 1.2; PoCL's is 3.0
 @pytest.mark.parametrize("options", ["-cl-std=CL2.0", "-cl-std=CL3.0"])
 def test_the_firmware_is_right_with_ordering_atomics(device: Any, options: str) -> None:
     x = np.random.default_rng(1).normal(size=10_003).astype(np.float32) * 8

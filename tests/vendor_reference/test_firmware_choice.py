@@ -1,4 +1,4 @@
-"""What the firmware is built with: measured on request, kept for a device, and a default elsewhere."""
+"""Tests the firmware's tuning: it is measured on request and stored per device; other devices get a default."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def other(tuning: FirmwareTuning) -> FirmwareTuning:
 
 
 def opened_anew(device: OpenClDevice) -> OpenClDevice:
-    """As a process that comes later has it."""
+    """Returns the device as a later process would open it."""
     return OpenClDevice(device.cl_device, device.library)
 
 
@@ -135,7 +135,7 @@ def test_what_makes_other_results_is_not_chosen(
 
 
 def test_candidates_are_right_for_the_device(device: OpenClDevice) -> None:
-    """The default is the first, and nothing is wider than the driver can be trusted with."""
+    """Checks that the default comes first, and that no candidate is wider than the driver's limit."""
     found = firmware_choice.candidates(device.default_tuning, device.info)
     assert found[0] == device.default_tuning and len(found) == len(set(found)) > 4
     widest = driver_of_device(device.info).widest_vector

@@ -1,4 +1,4 @@
-"""Convolutions of the firmware, against NumPy in double precision."""
+"""Tests the firmware's convolutions against NumPy in double precision."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = np.ndarray[Any, np.dtype[np.float32]]
 
 
 def panels(weights: Array) -> Array:
-    """[..., depth, columns] as the firmware has them: [..., ceil(columns / 16), depth, 16]."""
+    """Packs [..., depth, columns] into the firmware's panels: [..., ceil(columns / 16), depth, 16]."""
     *outer, depth, columns = weights.shape
     padded = np.zeros((*outer, depth, -(-columns // 16) * 16), np.float32)
     padded[..., :columns] = weights
@@ -28,7 +28,7 @@ def panels(weights: Array) -> Array:
 
 @dataclass(frozen=True)
 class Geometry:
-    """A convolution's sizes, in the order of height and width."""
+    """The sizes of a convolution; pairs are (height, width)."""
 
     batches: int = 1
     groups: int = 1
@@ -44,7 +44,7 @@ class Geometry:
 
     @property
     def result(self) -> tuple[int, int]:
-        """Height and width: with `extra`, some pixels more than see the input."""
+        """Height and width of the result; `extra` adds pixels whose windows miss the input."""
         return self._result(0), self._result(1)
 
     def _result(self, axis: int) -> int:
@@ -57,7 +57,7 @@ class Geometry:
 
 
 def convolution(g: Geometry, x: Array, w: Array, bias: Array | None) -> np.ndarray[Any, Any]:
-    """The plain definition; `w` is [groups, kernel height, kernel width, depth, columns]."""
+    """Computes the convolution by its definition; `w` is [groups, kernel height, kernel width, depth, columns]."""
     (height, width), (result_height, result_width) = g.size, g.result
     y = np.zeros((g.batches, result_height, result_width, g.groups * g.columns))
     if bias is not None:
@@ -86,7 +86,7 @@ def _input(g: Geometry, axis: int, out: int, tap: int) -> int | None:
 
 
 def fields(g: Geometry, x: Array, w: Array, y: Array, **others: Any) -> dict[str, Any]:
-    """A command of dense tensors."""
+    """Returns the command's fields for dense tensors."""
     height, width = g.size
     result_height, result_width = g.result
     channels, columns = x.shape[-1], y.shape[-1]
@@ -112,7 +112,7 @@ def fields(g: Geometry, x: Array, w: Array, y: Array, **others: Any) -> dict[str
 
 
 def tensors(g: Geometry, seed: int = 0) -> tuple[Array, Array, Array]:
-    """Input, weights and bias."""
+    """Returns random input, weights and bias."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(g.batches, *g.size, g.groups * g.depth)).astype(np.float32)
     w = rng.normal(size=(g.groups, *g.kernel, g.depth, g.columns)).astype(np.float32)
@@ -128,7 +128,7 @@ def check(g: Geometry, tuning: FirmwareTuning, workers: int) -> None:
 
 
 TUNINGS = [FirmwareTuning(width=8, rows=6), FirmwareTuning(width=8, rows=4, scratch=1024)]
-if not os.environ.get("LITERT_NPU_OPENCL"):  # PoCL 3.0 crashes on some vectors of 16
+if not os.environ.get("LITERT_NPU_OPENCL"):  # PoCL 3.0 crashes on some vectors of 16 elements
     TUNINGS.append(FirmwareTuning(width=16, rows=8))
 
 pairs = st.tuples(st.integers(1, 4), st.integers(1, 4))

@@ -1,4 +1,4 @@
-"""The element-wise instruction alone: expressions on arrays that lie anyhow, against NumPy."""
+"""Tests the element-wise instruction against NumPy: expressions on arrays with arbitrary memory layouts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WIDTHS = pytest.mark.parametrize("width", [8, 16])
 
 
 class Run:
-    """A command on arrays, which lie as views say."""
+    """A command on arrays whose memory layouts are given by views."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ def test_rows_of_all_lengths_are_written_whole_whatever_the_number_of_workers(
 
 @st.composite
 def placed_operands(draw: st.DrawFn) -> Sequence[View]:
-    """Two operands and a result of rank up to 6: repeated, in any order, parts of larger tensors."""
+    """Draws two operands and a result of rank up to 6: broadcast, permuted, or parts of larger tensors."""
     shape = tuple(draw(st.lists(st.integers(1, 7), max_size=6)))
     views = []
     for index in range(3):

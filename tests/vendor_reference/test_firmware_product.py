@@ -1,4 +1,4 @@
-"""Products of matrices of the firmware, against NumPy in double precision."""
+"""Tests the firmware's matrix products against NumPy in double precision."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ batches = st.tuples(st.integers(1, 3), st.integers(1, 2), st.integers(1, 2))
 
 
 def strides(shape: tuple[int, ...], is_repeated: tuple[bool, bool, bool]) -> tuple[int, ...]:
-    """Floats from one batch to the next, for [b0, b1, b2, rows, columns]."""
+    """Returns the batch strides, in floats, of [b0, b1, b2, rows, columns]; a repeated batch has stride 0."""
     sizes = [int(np.prod(shape[dim + 1 :])) for dim in range(3)]
     return tuple(0 if r else s for r, s in zip(is_repeated, sizes, strict=True))
 

@@ -1,4 +1,4 @@
-"""The firmware's window instructions against NumPy: odd shapes, windows and strides, parts of larger tensors."""
+"""Tests the firmware's window instructions against NumPy: odd shapes and strides, parts of larger tensors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_ACTIVATION = {"activation": 0, "low": -GREATEST, "high": GREATEST}
 
 @dataclass(frozen=True)
 class Window:
-    """Windows along one dimension, as `at * stride + tap * dilation - before`."""
+    """Windows along one dimension: a tap reads index `at * stride + tap * dilation - before`."""
 
     size: int
     taps: int
@@ -45,13 +45,13 @@ class Window:
         return max(missing, 0) // 2 if self.is_same else 0
 
     def places(self) -> Array:
-        """The input's index of each tap of each result, perhaps outside."""
+        """Returns the input index of each tap of each result; it may be outside the input."""
         steps = np.arange(self.results) * self.stride - self.before
         return steps[:, None] + np.arange(self.taps) * self.dilation
 
 
 def windows(x: Array, rows: Window, columns: Window) -> Array:
-    """The taps' values, [n, y, x, taps, c]; what is outside is NaN."""
+    """Returns the values of the taps as [n, y, x, taps, c]; a tap outside the input is NaN."""
     i, j = rows.places()[:, None, :, None], columns.places()[None, :, None, :]
     is_inside = (i >= 0) & (i < rows.size) & (j >= 0) & (j < columns.size)
     values = x[:, np.where(is_inside, i, 0), np.where(is_inside, j, 0)].astype(np.float64)
@@ -61,14 +61,14 @@ def windows(x: Array, rows: Window, columns: Window) -> Array:
 
 
 def spread(array: Array, extra: int) -> Array:
-    """The array as the last channels of a larger one, whose others are NaN."""
+    """Returns a larger array whose last channels are `array` and whose first `extra` channels are NaN."""
     larger = np.full((*array.shape[:-1], array.shape[-1] + extra), np.nan, array.dtype)
     larger[..., extra:] = array
     return larger
 
 
 def places_of(name: str, array: Array, first: int) -> Mapping[str, Any]:
-    """The array's channels from `first` as fields."""
+    """Returns the fields that describe the channels of `array` from `first` on."""
     _, height, width, channels = array.shape
     return {
         name: array,
@@ -97,7 +97,7 @@ def run(name: str, fields: Mapping[str, Any], width: int, workers: int) -> None:
 
 
 CLAMP, TANH, HARD_SWISH, PRELU = 0, 1, 3, 4
-"""Activations, as core.cl has them."""
+"""The numbers of the activations in core.cl."""
 
 shapes = st.tuples(st.integers(1, 3), st.integers(1, 12), st.integers(1, 12), st.integers(1, 40))
 machines = st.tuples(st.sampled_from([8, 16]), st.integers(1, 3))
@@ -222,7 +222,7 @@ def test_pooling_is_numpys(
 
 
 def resize_points(size: int, results: int, align: bool, half: bool) -> Array:
-    """Input positions that the results are read from, computed in float32 as stock does."""
+    """Returns the input positions from which a resize reads, computed in float32 as in stock LiteRT."""
     one = np.float32(1)
     scale = one * (size - 1) / (results - 1) if align and results > 1 else one * size / results
     points: Array = (np.arange(results, dtype=np.float32) + np.float32(half / 2)) * np.float32(

@@ -1,4 +1,4 @@
-"""Which element-wise layers become one, as texts before and after."""
+"""Tests which element-wise layers are fused into one, by IR texts before and after the pass."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ KEPT = {
 
 
 def fused(body: str) -> str:
-    """What a function becomes, without a common margin."""
+    """Runs the pass on a function and returns its text without the common indentation."""
     result = body.rsplit("-> ", 1)[1].strip()
     arguments = "%a: tensor<4x8xf32>, %b: tensor<8xf32>, %q: tensor<4x8xi8>"
     arguments += ", %x: tensor<?x8xf32>, %y: tensor<?x8xf32>"

@@ -1,4 +1,4 @@
-"""Padding, additions and activations around convolutions become a part of them; what cannot stays."""
+"""Tests that padding, additions and activations are fused into convolutions, unless they cannot be."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAD = "before = array<i64: 0, 1, 1, 0>, after = array<i64: 0, 1, 1, 0>, value = 
 
 
 def fused(pad: str = PAD, behind: str = "IE.ReLU(%2)", returned: str = "%3") -> str:
-    """What the pass leaves of a convolution between padding and an activation."""
+    """Runs the pass on a convolution between padding and an activation, and returns the text."""
     more = f", {IMAGE}" if behind.count("%") > 1 else ""
     return run(
         f"""
@@ -134,7 +134,7 @@ OPEN_WINDOWS = WINDOWS.replace("1, 1>, dil", "2, 2>, dil") + ', auto_pad = "SAME
 
 
 def open_addition(other: str) -> str:
-    """What is left of the sum of a convolution of `%x`, whose shape a run tells, and something else."""
+    """Runs the pass on the sum of another tensor and a convolution of `%x`, whose shape is dynamic."""
     return run(
         f"""
         func.func @main(%x: {OPEN}, %y: {OPEN}) -> {OPEN}

@@ -1,4 +1,4 @@
-"""Which devices can hand results from work group to work group in one launch, and how programs are built there."""
+"""Tests which devices can pass results between work groups within one launch, and with which build option."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from vendor_reference.drivers.device_info import DeviceInfo
 from vendor_reference.drivers.driver import Driver, known_drivers
 
 NONE, RELAXED, ALL = 0, 1 << 0 | 1 << 4, 0x7F
-"""As `cl.h` has them: nothing, what OpenCL 3 asks of each device, and everything."""
+"""Atomic capabilities as bits of `cl.h`: none, the minimum of OpenCL 3.0, and all."""
 
 
 def device(kind: str, version: str, platform: str = "Acme") -> DeviceInfo:
@@ -25,7 +25,7 @@ def device(kind: str, version: str, platform: str = "Acme") -> DeviceInfo:
         (device("GPU", "OpenCL 2.1 x"), NONE, "-cl-std=CL2.0"),
         (device("GPU", "OpenCL 3.0 x"), ALL, "-cl-std=CL3.0"),
         (device("GPU", "OpenCL 3.0 x"), RELAXED, None),
-        (device("GPU", "OpenCL 3.0 x"), RELAXED | 1 << 1, None),  # ordered within a group alone
+        (device("GPU", "OpenCL 3.0 x"), RELAXED | 1 << 1, None),  # ordered within a group only
         (device("ACCELERATOR", "junk"), NONE, None),
     ],
 )

@@ -1,6 +1,6 @@
-"""Half tensors are half in kernels where the device has fp16 arithmetic, float elsewhere, or what the user says.
+"""Tests half tensors: kernels see half where the device has fp16 arithmetic, else float, unless the user decides.
 
-One compiled file is for all devices. Other types are what they are.
+One compiled file serves all devices. Tensors of other types do not change.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ X = np.array([-2, 0, 0.5, 1000, 65504, np.inf], np.float16)
 
 @pytest.fixture
 def compiling(device: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The device; the compiler checks kernels on it, too."""
+    """The device, on which the compiler also checks kernels."""
     monkeypatch.setenv("LITERT_NPU_OPENCL", device.info.platform)
     return device
 
@@ -101,7 +101,7 @@ def compile_scale(folder: Path, asset: str = "scale.cl", **options: Any) -> Repo
 
 
 def run_on(device: Any, path: Path, x: Array) -> Array:
-    """Runs a file with one call on a device, whichever it was compiled on."""
+    """Runs a compiled file with one call on a device; the file may have been compiled on another device."""
     with read_model(path) as model:
         assets = {asset.name: MemBuffer.from_blob(asset.blob) for asset in read_assets(model)}
         made = read_executable(model.byte_code[0].blob.view)
@@ -168,7 +168,7 @@ def test_the_application_runs_it(tmp_path: Path, compiling: Any) -> None:
 def test_the_device_that_compiles_leaves_no_trace_in_the_file(
     tmp_path: Path, compiling: Any
 ) -> None:
-    """So that a file is for all devices, wherever it was made: `check_kernels=False` opens none."""
+    """Checks that the file is the same with and without kernel checks; `check_kernels=False` opens no device."""
     write_scale(tmp_path, IN_TYPE)
     compile_scale(tmp_path)
     checked = (tmp_path / "c.tflite").read_bytes()[byte_code_offset(tmp_path) :]
@@ -306,7 +306,7 @@ def test_both_functions_stand_in_the_ir_and_can_be_taken_up_again(tmp_path: Path
 
 
 def test_memory_is_reported_of_the_larger_tensors(tmp_path: Path) -> None:
-    """Two layers in a row: what lies between them takes 8 bytes with float, conversions apart, and 4 with half."""
+    """Checks the report for two layers: an intermediate element takes 8 bytes with float, 4 with half."""
     b = ModelBuilder()
     x = b.input("x", "float16", (1000,))
     h = b.custom("Scale", [x], [("h", "float16", (1000,))])

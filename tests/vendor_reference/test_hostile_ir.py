@@ -1,4 +1,4 @@
-"""Texts of all levels with something left out, doubled or replaced: each is lowered, or refused with a reason."""
+"""Tests damaged IR texts of all levels: each is lowered, or refused with a reason."""
 
 from __future__ import annotations
 

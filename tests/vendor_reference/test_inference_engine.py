@@ -1,4 +1,4 @@
-"""Extension libraries of Inference Engine: the tutorial's own, as it is printed, and others, compiled and run."""
+"""Tests Inference Engine extension libraries, compiled and run: the tutorial's own as printed, and others."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ pytestmark = pytest.mark.each_driver
 SHAPE = (2, 3, 4, 5)
 PRINTED = Path(__file__).parent / "my_custom_layer.txt"
 MENDS = {
-    "factory": [(  # its functions are not declared
+    "factory": [(  # the printed class does not declare these functions
         "private:", """\
 StatusCode getShapes(const std::vector<TensorDesc>&, std::vector<TensorDesc>&, ResponseDesc*) noexcept override;
 StatusCode getImplementations(std::vector<ILayerImpl::Ptr>&, ResponseDesc*) noexcept override;
 private:""")],
-    "methods of the factory": [(" noexcept override {", " noexcept {")],  # that stands in a class alone
+    "methods of the factory": [(" noexcept override {", " noexcept {")],  # only valid inside the class
     "getSupportedConfigurations": [
-        ("virtual StatusCode", "StatusCode"),  # so does this
-        ("    return GENERAL_ERROR;\n}\n", "    return GENERAL_ERROR;\n}\n}\n"),  # the function has no end
+        ("virtual StatusCode", "StatusCode"),  # only valid inside the class
+        ("    return GENERAL_ERROR;\n}\n", "    return GENERAL_ERROR;\n}\n}\n"),  # the closing brace is missing
     ],
     "init": [("virtual StatusCode", "StatusCode")],
     "execute": [
         ("virtual StatusCode", "StatusCode"),
-        ("outputs->size()", "outputs[0]->size()"),  # a vector has no ->
-        ("    }\n}\n", "    }\n    return OK;\n}\n"),  # it answers nothing
+        ("outputs->size()", "outputs[0]->size()"),  # std::vector has no ->
+        ("    }\n}\n", "    }\n    return OK;\n}\n"),  # the function returns no value
     ],
     "extension": [
-        ("static InferenceEngine::Version", "InferenceEngine::Version"),  # a static member has its value elsewhere
-        ("MyCustomExtentionLib::getFactoryFor", "getFactoryFor"),  # it stands in its class
+        ("static InferenceEngine::Version", "InferenceEngine::Version"),  # a static member is defined elsewhere
+        ("MyCustomExtentionLib::getFactoryFor", "getFactoryFor"),  # the function is defined inside its class
     ],
 }  # fmt: skip
-"""What a compiler refuses of the tutorial's code, and what would crash: the least that mends it."""
+"""The smallest corrections without which the tutorial's code does not compile, or crashes."""
 
 ORDER = (
     "factory", "implementation", "methods of the factory", "getSupportedConfigurations", "init", "execute",
@@ -85,7 +85,7 @@ def printed() -> dict[str, str]:
 
 
 def tutorial() -> str:
-    """The tutorial's library, mended."""
+    """Returns the source of the tutorial's library, corrected."""
     blocks = printed()
     for name, mends in MENDS.items():
         for old, new in mends:
@@ -116,7 +116,7 @@ def build(folder: Path, text: str, *flags: str) -> Path:
 def compile_model(
     folder: Path, library: Path, ops: Sequence[str] = ("MyCustomLayer",), **options: float
 ) -> Report:
-    """A row of ops on the NPU, of layers that the library has for any model."""
+    """Compiles a chain of ops for the NPU; the library gives the layers."""
     b = ModelBuilder()
     x = b.input("x", "float32", SHAPE)
     values: dict[str, FlexValue] = {"slope": 0.25, "sizes": [3, 1], **options}
@@ -159,7 +159,7 @@ def test_the_tutorials_library_runs(tmp_path: Path, standard: str) -> None:
 
 @pytest.fixture
 def several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A library of several layers, which tells in a file what it is told."""
+    """A library of several layers; it logs the calls of Unload and Release in a file."""
     monkeypatch.setenv("TOLD", str(tmp_path / "told"))
     return build(tmp_path, SEVERAL, "-fno-gnu-unique")
 
@@ -181,7 +181,7 @@ def test_a_library_is_released_and_closed_with_the_last_model_that_uses_it(
 ) -> None:
     compile_model(tmp_path, several, ["Scale"])
     told = tmp_path / "told"
-    assert set(told.read_text().split()) == {"Unload", "Release"}  # by the compiler's children
+    assert set(told.read_text().split()) == {"Unload", "Release"}  # from child processes
     told.write_text("")
     before = loaded()
     first, second = load(tmp_path), load(tmp_path)
@@ -210,11 +210,11 @@ def test_a_library_that_cannot_be_closed_is_used_again(
         x, y = run(tmp_path)
         np.testing.assert_array_equal(y, 0.25 * x)
     assert (tmp_path / "told").read_text().split() == ["Unload", "Release"] * 3
-    assert len(loaded() - before) <= 1  # none where another driver's test has left it
+    assert len(loaded() - before) <= 1  # 0 if a test with another driver has loaded it
 
 
 def loaded() -> set[str]:
-    """The libraries of assets that are in this process, which other tests may have left there."""
+    """Returns the asset libraries loaded in this process; other tests may have left some."""
     maps = Path("/proc/self/maps").read_text()
     return set(re.findall(r"(\d+) +/memfd:litert-npu-asset", maps))
 

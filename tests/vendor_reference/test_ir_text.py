@@ -1,4 +1,4 @@
-"""IR as text: what is read, and printed, and how text that is none is refused."""
+"""Tests IR as text: reading, printing, and the refusal of malformed texts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_layouts_are_printed_by_name(context: Context) -> None:
 
 
 def test_names_that_a_text_gives_are_kept(context: Context) -> None:
-    """Dimensions are called as in the name, so that it stays true."""
+    """Checks that printing uses the alias and dimension names of the text."""
     text = (
         "#NHWC = affine_map<(n, c, h, w) -> (n, h, w, c)>\n"
         "\n"
@@ -119,7 +119,7 @@ def test_what_is_no_ir_is_refused_with_its_place(name: str, context: Context) ->
 
 
 def test_a_float_in_hexadecimal_is_its_bits(context: Context) -> None:
-    """As MLIR writes what has no decimal digits: infinities, and NaN."""
+    """Checks hexadecimal floats, which MLIR prints for infinities and NaN."""
     text = "func.func private @f() attributes {a = dense<[1.0, 0x7f800000, 0xFFC00000]> : tensor<3xf32>}"
     (function,) = read_ir(text, "f.mlir", context).module.ops
     constant = function.attributes["a"]
@@ -252,7 +252,7 @@ READ = {
         """,
     ),
 }  # fmt: skip
-"""What older documents write, and MLIR's spelling of today."""
+"""Spellings of older documents, each with MLIR's current spelling."""
 
 
 @pytest.mark.parametrize("name", READ)

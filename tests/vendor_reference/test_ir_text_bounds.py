@@ -1,4 +1,4 @@
-"""Small texts that would take gigabytes or minutes: each is refused before its parser spends them."""
+"""Tests that small texts that would take gigabytes or minutes are refused before the parser spends them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MODULE = "builtin.module attributes {{a = {}}} {{}}"
 
 
 def aliases(count: int, uses: int, sign: str = "#", body: str = "[{}]", first: str = "0") -> str:
-    """Aliases, each of which has its predecessor several times, and a module with the last."""
+    """Returns aliases that each use the previous one several times, and a module that uses the last."""
     lines = [f"{sign}a0 = {first}"]
     for index in range(1, count):
         parts = ", ".join([f"{sign}a{index - 1}"] * uses)

@@ -1,4 +1,4 @@
-"""Kernels that crash, hang or read files, in a process of their own: the host lives, and says which it was."""
+"""Tests kernels that crash, hang or open files in a separate process: the host survives and names the kernel."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SURVIVABLE = {
     "half of an output": "if (i > 2000) return;",
     "a read past the end": "y[i] = x[i + (1 << 28)];",
 }
-"""Each driver does with these what it likes."""
+"""Statements whose effect depends on the driver."""
 
 OPEN = (
     "lea -256(%%rsp), %%rsp; push %%rax; push %%rcx; push %%rdx; push %%rsi; push %%rdi; push %%r11; "
@@ -51,17 +51,17 @@ OPEN = (
     "pop %%rdi; mov %%rax, (%%rdi); pop %%r11; pop %%rdi; pop %%rsi; pop %%rdx; pop %%rcx; pop %%rax; "
     "lea 256(%%rsp), %%rsp"
 )
-"""`*(long*)%1 = open(%0, O_RDONLY)`, on x86-64."""
+"""x86-64 assembly of `*(long*)%1 = open(%0, O_RDONLY)`."""
 
 Make = Callable[..., CompiledModel]
 
 
 def kernel(name: str, bad: str, only: str = "x[0] < 0") -> str:
-    """Twice the input; where `only` holds, what is bad is done as well."""
+    """Returns a kernel that doubles its input; where `only` holds, it also executes `bad`."""
     recursive = (
         "float f(int n, float x) { return n < -1 ? x : f(n + 1, x) + 1; }\n" if "f(" in bad else ""
     )
-    local = bad.startswith("__local")  # which the language wants at the kernel's start
+    local = bad.startswith("__local")  # OpenCL C requires it at the start of the kernel
     done = f"if ({only}) {{ {bad} }}" if not local else bad
     return (
         f"{recursive}__kernel void {name}(__global const float* x, __global float* y) {{\n"
@@ -71,7 +71,7 @@ def kernel(name: str, bad: str, only: str = "x[0] < 0") -> str:
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Make]:
-    """Makes a model of custom ops, one behind another, by their kernels, and loads it isolated."""
+    """Returns a function that builds a model with a chain of custom ops from kernels, and loads it isolated."""
     models: list[CompiledModel] = []
 
     def load(kernels: dict[str, str], **options: Any) -> CompiledModel:
@@ -137,7 +137,7 @@ def test_whatever_a_kernel_does_the_host_lives(make: Make, bad: str) -> None:
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the assembly is x86-64's")
 @pytest.mark.parametrize("sandbox", ["require", "off"])
 def test_a_kernel_in_a_sandbox_opens_no_file(make: Make, tmp_path: Path, sandbox: str) -> None:
-    """By a system call, on whatever thread of the driver's: the sandboxed one gets EACCES."""
+    """Checks a system call from a driver's thread: in the sandbox, open() fails with EACCES."""
     (tmp_path / "secret").write_text("secret")
     path = f"{tmp_path / 'secret'}\0"
     letters = " ".join(f"path[{i}] = {ord(letter)};" for i, letter in enumerate(path))
@@ -149,11 +149,11 @@ def test_a_kernel_in_a_sandbox_opens_no_file(make: Make, tmp_path: Path, sandbox
     )
     try:
         found = run(make({"Bad": text}, sandbox=sandbox))
-    except LiteRtError as error:  # PoCL's guard
+    except LiteRtError as error:  # with PoCL, `__asm__` is a poisoned identifier
         assert "poisoned" in str(error)
         return
     if sandbox == "off":
-        assert (found > 0).sum() > 100  # until there are too many open files
+        assert (found > 0).sum() > 100  # later opens fail: too many open files
     else:
         np.testing.assert_array_equal(found, np.full_like(X, -13))
 
@@ -169,7 +169,7 @@ def test_nothing_that_runs_isolated_is_written_to_the_cache_but_by_the_host(
         np.testing.assert_array_equal(run(make({"Good": kernel("Good", "")})), 2 * X)
     programs = list((tmp_path / "cache").rglob("*.clb"))
     assert len(programs) == 1
-    assert "not cached" not in caplog.text  # the host has one
+    assert "not cached" not in caplog.text  # the host process has a cache
 
 
 def test_that_there_is_no_cache_is_said_once(

@@ -1,4 +1,4 @@
-"""`.json` assets: the reader, and the published schema, which say the same."""
+"""Tests that the reader of `.json` assets and the published JSON schema accept the same files."""
 
 from __future__ import annotations
 
@@ -334,7 +334,7 @@ def test_reader_and_schema_agree_on_any_change(
     except LiteRtError as error:
         accepted, reason = False, error.what
     valid = jsonschema.Draft202012Validator(SCHEMA).is_valid(description)
-    # What a schema cannot say: files that exist, formulas, what belongs together.
+    # A schema cannot check these: existing files, formulas, relations between fields.
     beyond = (
         "no file", "folder", "formula", "sizes for", "defined twice", "zero byte", "is named",
         "are named",

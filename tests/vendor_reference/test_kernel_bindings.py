@@ -1,4 +1,4 @@
-"""What a kernel declares is compared with what is bound to it, at compile time."""
+"""Tests that the compiler compares a kernel's parameters with the arguments bound to them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def of(name: str) -> BoundArgument:
         ("__constant", "float*", TENSOR),
         ("__global", "float4*", TENSOR),
         ("__global", "void*", TENSOR),
-        ("__global", "float8u*", TENSOR),  # a typedef of the source's own
+        ("__global", "float8u*", TENSOR),  # a typedef in the source
         ("__global", "__global float[4]*", TENSOR),
         ("__global", "half*", of("FLOAT16")),
         ("__global", "ushort*", of("FLOAT16")),
@@ -61,7 +61,7 @@ def of(name: str) -> BoundArgument:
         ("__local", "float*", LOCAL),
         ("__global", "double*", SCRATCH),
         ("__global", "float*", OUTPUT),
-        ("", "", TENSOR),  # a driver that says nothing
+        ("", "", TENSOR),  # the driver reports no types
         ("", "", OUTPUT),
     ],
 )
@@ -188,7 +188,7 @@ def model(element_type: str) -> Subgraph:
 
 
 def compiled(folder: Path, text: str, element_type: str, description: str = "") -> list[str]:
-    """The notes of a compilation with the OpenCL that is there."""
+    """Compiles with the installed OpenCL driver and returns the notes."""
     (folder / "k.cl").write_text(text)
     path = folder / "k.cl"
     if description:

@@ -1,4 +1,4 @@
-"""Kernels are built at compile time: what their builds say, and what happens to compilers that crash or hang."""
+"""Tests kernel builds at compile time: their messages, and compiler processes that crash or hang."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FAKE = "tests.vendor_reference.fake_checks"
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache folder of the test's own."""
+    """An empty cache folder."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(folder))
     return folder
@@ -42,7 +42,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, function: str) -> None:
 
 
 def executable(*texts: str) -> tuple[Executable, dict[str, bytes]]:
-    """An executable with a program for each text, and the assets."""
+    """Returns an executable with one program per text, and the assets."""
     assets = {f"Op{i}": text.encode() for i, text in enumerate(texts)}
     programs = [
         Program("", (Source(name, f"k{i}.cl", hashlib.sha256(data).hexdigest()),))
@@ -89,7 +89,7 @@ def test_another_driver_builds_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     build_programs(*executable("kernel_a"))
     pretend(monkeypatch, "refuse")
     monkeypatch.setenv("POCL_DEVICES", "basic")
-    monkeypatch.setattr(ProgramCache, "find", lambda *_: None)  # which knows the device alone
+    monkeypatch.setattr(ProgramCache, "find", lambda *_: None)  # its key has the device only
     with pytest.raises(LiteRtError, match="does not build"):
         build_programs(*executable("kernel_a"))
 
@@ -166,7 +166,7 @@ def model(options: dict[str, object] | None = None) -> Subgraph:
 
 
 def compiled(path: Path, check: bool = True) -> tuple[KernelTask, list[str]]:
-    """The task that the op becomes, and the notes."""
+    """Compiles the op and returns its task and the notes."""
     infos = [CustomOpInfo("Mine", str(path))]
     plugin = PLUGIN.create(EnvironmentOptions(), CompilerOptions(infos, check_kernels=check))
     result = plugin.compile("EMU8", [model()])
@@ -177,9 +177,9 @@ def compiled(path: Path, check: bool = True) -> tuple[KernelTask, list[str]]:
 @pytest.mark.parametrize(
     ("text", "check", "entry"),
     [
-        ("kernel_a", True, "kernel_a"),  # the build's answer: the text shows no kernel
-        ("kernel_a", False, "kernel_a"),  # likewise, so it is built all the same
-        ("__kernel void b(int x, int y) {}", False, "b"),  # the text shows it
+        ("kernel_a", True, "kernel_a"),  # the text shows no kernel, so the build gives the name
+        ("kernel_a", False, "kernel_a"),  # built although checks are off: the text shows no kernel
+        ("__kernel void b(int x, int y) {}", False, "b"),  # the text shows the kernel
     ],
 )
 def test_the_kernel_is_the_one_that_the_program_has(

@@ -1,4 +1,4 @@
-"""Kernels written for people to read: one file for each set of parameters, which needs no other to compile."""
+"""Tests dumped kernels for people to read: one self-contained file for each set of parameters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SOURCE += "  y[get_global_id(0)] = x[get_global_id(0)] * PARAM_gain + OFFSET;\n}
 def compile_gains(
     folder: Path, *ops: tuple[str, tuple[int, ...], float], source: str = SOURCE
 ) -> list[str]:
-    """Compiles a model of such ops (name of the output, shape, gain); the report's notes."""
+    """Compiles a model with ops given as (output name, shape, gain); returns the report's notes."""
     b = ModelBuilder()
     for index, (name, shape, gain) in enumerate(ops):
         x = b.input(f"x{index}", "float32", shape)

@@ -1,4 +1,4 @@
-"""The types of a kernel's parameters, read from its text."""
+"""Tests reading the parameter types of kernels from their source text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kernel prints reaches the user: at the end of each run, and apart from reports in JSON."""
+"""Tests that a kernel's printf output reaches the user at the end of each run, separate from JSON reports."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __kernel void Say(const __global float* x, __global float* y) {
 
 @pytest.fixture
 def talking(tmp_path: Path) -> str:
-    """A compiled file whose kernel prints one line a run."""
+    """A compiled file whose kernel prints one line per run."""
     b = ModelBuilder()
     x = b.input("x", "float32", (4,))
     b.output(b.custom("Say", [x], [("y", "float32", (4,))]))

@@ -1,6 +1,6 @@
-"""Kernels that reach for a file outside: no message and no output has its contents, at compile time or at load.
+"""Tests kernels that try to read a file: its contents reach no message and no output, at compile time or at load.
 
-Where they run in the host's process they are code with the user's rights; that is another matter.
+The tests do not cover runs in the host's process, where a kernel has the user's rights.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from vendor_reference.programs.program_text import ProgramText
 pytestmark = pytest.mark.skipif(bool(why_missing()), reason=f"no sandbox: {why_missing()}")
 
 SECRET = "5up3r53cr37"
-"""What the file outside has, in a line that a compiler that reads it repeats."""
+"""The content of the outside file; a compiler that reads the file repeats this text in its error."""
 
 _READS = """
 __kernel void MyOp(__global const float* x, __global float* y) {
@@ -65,7 +65,7 @@ WAYS = {
 
 @pytest.fixture(autouse=True)
 def _cache(device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has the device compile anew."""
+    """Uses an empty cache, so that the device compiles again."""
     monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("LITERT_NPU_OPENCL", f"{device.info.platform_version}:{device.info.name}")
 
@@ -82,13 +82,13 @@ def text(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def messages(
     caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> Callable[[], str]:
-    """All that was logged and printed."""
+    """Returns everything that was logged and printed so far."""
     caplog.set_level(logging.DEBUG)
     return lambda: "".join([caplog.text, *capfd.readouterr()])
 
 
 def _tell(act: Callable[[], object]) -> str:
-    """What comes of it, in words."""
+    """Calls `act` and returns its result or its error as text."""
     try:
         return repr(act())
     except LiteRtError as error:
@@ -137,7 +137,7 @@ def test_at_load_and_in_outputs(
 def test_assembly_by_a_macro_of_the_build_options(
     options: str, device: Any, messages: Callable[[], str], tmp_path: Path
 ) -> None:
-    """It is defined before any text that a program begins with."""
+    """Checks macros for `__asm__` in build options, which precede all text of the program."""
     (tmp_path / "secret").write_text(SECRET)
     text = _READS.replace("PATH", str(tmp_path / "secret")).replace("__asm__", "NAME")
     made = doubling(16, text)
@@ -159,7 +159,7 @@ def test_a_prelude_in_byte_code(device: Any, tmp_path: Path) -> None:
 
 
 def test_assembly_that_does_not_assemble_is_an_error_with_the_layer(device: Any) -> None:
-    """Intel's compiler makes a program of it, without the bytes."""
+    """Intel's compiler would build a program without the file's bytes instead of failing."""
     text = _READS.replace("PATH", "/nowhere/secret")
     with pytest.raises(LiteRtError) as error:
         device.builder.build([ProgramText("MyOp.cl", f'#line 1 "MyOp.cl"\n{text}', "")])

@@ -1,4 +1,4 @@
-"""OpenCL C text, scanned for kernels and includes."""
+"""Tests the scanner that finds kernels and includes in OpenCL C text."""
 
 from __future__ import annotations
 

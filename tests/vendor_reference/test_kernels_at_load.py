@@ -1,4 +1,4 @@
-"""`Options.dump_kernels` and `litert-npu run --dump_kernels`: a model that is loaded has its kernels written."""
+"""Tests that `Options.dump_kernels` and `litert-npu run --dump_kernels` write the kernels of a loaded model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BOTH = HardwareAccelerator.NPU | HardwareAccelerator.CPU
 
 
 def texts(folder: Path) -> Mapping[str, str]:
-    """The files of a folder, by name."""
+    """Returns the texts of a folder's files by name."""
     return {path.name: path.read_text() for path in folder.iterdir()}
 
 

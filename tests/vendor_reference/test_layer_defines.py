@@ -1,4 +1,4 @@
-"""What a layer's own defines are for an op."""
+"""Tests the values of a layer's own defines for an op."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def plain(key: str, default: str | None = None, define_type: str = "") -> Define
         (plain("n"), "3"),
         (plain("on"), "1"),
         (plain("alpha"), "2.75f"),
-        (plain("alpha", define_type="int"), "2.75f"),  # a declared type never converts
+        (plain("alpha", define_type="int"), "2.75f"),  # a declared type does not convert the value
         (plain("axes", define_type="int[]"), "(int[]) {3,4,5}"),
         (plain("axes", define_type="float[]"), "(float[]) {3,4,5}"),
         (plain("scales", define_type="float[]"), "(float[]) {0.5f,1.25f}"),
@@ -55,7 +55,7 @@ def plain(key: str, default: str | None = None, define_type: str = "") -> Define
         (plain("none", "0.0", "float"), "0.0"),
         (plain("none", "1,2", "int[]"), "(int[]) {1,2}"),
         (plain("mode", "VALID"), "SAME"),
-        (plain("empty", "7"), ""),  # an empty text that is given beats the default
+        (plain("empty", "7"), ""),  # an empty text in the op overrides the default
     ],
 )
 def test_a_define_of_a_configuration_prints_what_the_op_has(define: Define, text: str) -> None:
@@ -96,7 +96,7 @@ def test_the_options_of_a_builtin_op_go_by_their_names_in_the_schema() -> None:
     leaky, pool, relu = b.build().subgraphs[0].ops
     assert defines(leaky, plain("alpha"))[0] == {"N": "0.25f"}
     assert defines(pool, plain("filter_height"))[0] == {"N": "3"}
-    assert defines(pool, plain("stride_w"))[0] == {"N": "0"}  # the schema's default
+    assert defines(pool, plain("stride_w"))[0] == {"N": "0"}  # the default of the TFLite schema
     assert defines(leaky, of_options=True)[0] == {"PARAM_alpha": "0.25f"}
     assert defines(relu, plain("alpha", "0.0"))[0] == {"N": "0.0"}
     assert "no option 'alpha'" in defines(relu, plain("alpha"))[1][0]

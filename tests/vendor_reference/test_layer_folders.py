@@ -1,4 +1,4 @@
-"""Layers for any model: which files count, and which layers are found."""
+"""Tests folders with layers for any model: which files are read, and which layers are found."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_all_descriptions_of_a_folder_count_but_not_those_below(folder: Path) ->
 
 def test_only_the_layers_of_the_models_ops_are_found(folder: Path) -> None:
     assert found(folder, names="Cosh,Other") == {"Cosh": "several.xml"}
-    assert found(folder, names="sinh,Relu") == {}  # names are exact
+    assert found(folder, names="sinh,Relu") == {}  # names are compared exactly
 
 
 def test_a_name_in_other_capitals_is_noted(folder: Path) -> None:
@@ -72,7 +72,7 @@ def test_two_files_for_one_op_are_an_error_that_names_both(folder: Path) -> None
     assert error.value.status is Status.INVALID_TOOL_CONFIG
     assert "two files contain a layer for op 'Sinh': " in error.value.what
     assert "other.xml and " in error.value.what and "several.xml" in error.value.what
-    assert found(folder, names="Cosh") == {"Cosh": "several.xml"}  # nobody asks for the others
+    assert found(folder, names="Cosh") == {"Cosh": "several.xml"}  # no op is 'Sinh'
 
 
 def test_one_bad_description_fails_the_folder(folder: Path) -> None:

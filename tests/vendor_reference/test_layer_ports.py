@@ -1,4 +1,4 @@
-"""What an external function asks of tensors must suit those that its calls pass."""
+"""Tests that an external function's requirements on tensors must match the tensors of its calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers that are read, and do not fit their op: each error names the file, the op, the element and the reason."""
+"""Tests layers that do not fit their op: each error names the file, op, element and reason."""
 
 from __future__ import annotations
 

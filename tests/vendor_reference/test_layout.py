@@ -1,4 +1,4 @@
-"""Tensors as kernels see them."""
+"""Tests tensor views of kernels: sizes, pitches, padding and offset in B, F, Y, X."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_dimensions_and_pitches(
 
 
 @pytest.mark.parametrize(
-    ("wanted", "pitches"),  # B, F, Y, X are 2, 3, 4, 5
+    ("wanted", "pitches"),  # sizes of B, F, Y, X: 2, 3, 4, 5
     [
         (Format.BFYX, (60, 20, 5, 1)),
         (Format.BYXF, (60, 1, 15, 3)),
@@ -91,7 +91,7 @@ def test_an_order_that_no_format_has_is_named_by_its_letters() -> None:
     assert order_format((0, 2, 1, 3)) is None
     view = bfyx((2, 4, 5, 3), (0, 2, 1, 3))
     assert (view.memory_order, view.pitches) == ("BXYF", (60, 1, 3, 12))
-    deeper = bfyx((2, 3, 4, 5, 6), (1, 2, 0, 4, 3))  # two dimensions that are Y in one letter
+    deeper = bfyx((2, 3, 4, 5, 6), (1, 2, 0, 4, 3))  # two dimensions fold into the letter Y
     assert deeper.memory_order == "YBFX"
 
 
@@ -99,11 +99,11 @@ def test_the_format_that_a_kernel_asks_for_names_what_several_have() -> None:
     assert bfyx((3, 4), wanted=Format.BYXF).memory_order == "BYXF"
     assert bfyx((1, 1, 1, 8)).memory_order == "BYXF"
     assert bfyx((1, 1, 1, 8), wanted=Format.BFYX).memory_order == "BFYX"
-    assert bfyx((1, 2, 2, 8), wanted=Format.BFYX).memory_order == "BYXF"  # as it really lies
+    assert bfyx((1, 2, 2, 8), wanted=Format.BFYX).memory_order == "BYXF"  # the actual order
 
 
 PARTS = [
-    # N, H, W, C of the whole, of the part, where it starts, lower padding, pitches, offset; as BFYX
+    # N, H, W, C: whole shape, part's shape, part's start; in BFYX: lower padding, pitches, offset
     ((2, 4, 6, 4), (2, 4, 6, 2), (0, 0, 0, 2), (0, 2, 0, 0), (96, 24, 6, 1), 48),
     ((2, 4, 6, 3), (2, 4, 3, 3), (0, 0, 3, 0), (0, 0, 0, 3), (72, 24, 6, 1), 3),
     ((2, 4, 6, 3), (2, 2, 6, 3), (0, 2, 0, 0), (0, 0, 2, 0), (72, 24, 6, 1), 12),
@@ -131,7 +131,7 @@ shapes = st.lists(st.integers(1, 3), max_size=6)
 
 @st.composite
 def padded_shapes(draw: st.DrawFn) -> tuple[list[int], list[int], list[int]]:
-    """A shape with lower and upper padding; what Y folds is whole."""
+    """Draws a shape with lower and upper padding; dimensions folded into Y have no padding."""
     shape = draw(shapes)
     paddings = []
     for _ in range(2):
@@ -144,7 +144,7 @@ def padded_shapes(draw: st.DrawFn) -> tuple[list[int], list[int], list[int]]:
 def in_memory(
     shape: Sequence[int], order: Order, lower: Sequence[int], upper: Sequence[int]
 ) -> tuple[npt.NDArray[Any], Sequence[int], int]:
-    """A view of a padded tensor that holds its own places in memory; its strides, and its start."""
+    """Returns a view of a padded tensor whose values are its memory indices, its strides, and its start."""
     padded = [low + n + up for low, n, up in zip(lower, shape, upper, strict=True)]
     memory = np.arange(int(np.prod(padded))).reshape([padded[d] for d in order])
     view = memory.transpose(np.argsort(np.array(order, int)))[
@@ -222,10 +222,10 @@ def test_dimensions_that_do_not_fold_are_refused() -> None:
         match="become one dimension, Y, but the tensor has padding between them",
     ):
         bfyx((2, 3, 4, 5, 6), None, Format.ANY, (0, 0, 1, 0, 0))
-    assert bfyx((2, 1, 4, 5, 6), (0, 2, 1, 4, 3)).memory_order == "BYFX"  # one of them is 1
+    assert bfyx((2, 1, 4, 5, 6), (0, 2, 1, 4, 3)).memory_order == "BYFX"  # one Y has size 1
 
 
 def test_padding_is_where_the_format_has_it_if_strides_do_not_tell() -> None:
-    """The second feature of two, of a picture with one row: F and Y have the same stride."""
+    """Tests the second of two features of a picture with one row: F and Y have the same stride."""
     view = strided_bfyx((2, 1, 5, 1), (10, 5, 1, 5), 5, Format.BFYX)
     assert (view.memory_order, view.lower_padding, view.offset) == ("BFYX", (0, 1, 0, 0), 5)

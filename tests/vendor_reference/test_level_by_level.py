@@ -1,4 +1,4 @@
-"""A model on its way through the levels: what it is on each of them, and what it computes at the end."""
+"""Tests a model at each IR level: its text, and the results of the compiled model."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ SUM = layer(
 LIBRARY_FUNCTIONS = re.compile(
     r"  func\.func private @(?:Reorder|Convert)\w*\(.*?\n  \}\n", re.DOTALL
 )
-"""Whose kernels are the library's affair."""
+"""Functions to remove from golden texts: their kernels belong to the library."""
 
 
 def test_a_model_on_each_level(golden: Callable[[str, str], None]) -> None:
@@ -247,7 +247,7 @@ func.func @main(%0: tensor<4xf32>{unknown}) -> tensor<4xf32> {{
     assert error.value.status in (Status.UNSUPPORTED, Status.INVALID_ARGUMENT)
 
 
-# Kernels that go by pitches, so that they are right in every format.
+# These kernels use pitches, so they are right in every format.
 ADD = """
 __kernel void Add(__global const INPUT0_TYPE* a, __global const INPUT1_TYPE* b, __global OUTPUT0_TYPE* y) {
   const int x = get_global_id(0), row = get_global_id(1), bf = get_global_id(2);
@@ -277,7 +277,7 @@ LAYERS = [
 
 @st.composite
 def graphs(draw: st.DrawFn) -> tuple[Subgraph, list[list[int]]]:
-    """Ops that read any values made before them, each in formats of its own; and what they read."""
+    """Draws a graph of ops that read any earlier values, each op in its own formats; and their indices."""
     b = ModelBuilder()
     values: list[Tensor] = [b.input("x", "float32", SHAPE)]
     reads: list[list[int]] = []
@@ -343,7 +343,7 @@ TOKEN = re.compile(r'%\w+|[@#]\w+|(?:tensor|memref)<[^>]*>|\d+|"[^"]*"|\w+|.', r
 
 @st.composite
 def edited_texts(draw: st.DrawFn) -> str:
-    """A level's text with a line or a word in the place of another, or left out."""
+    """Draws a level's text with up to three lines or words replaced or removed."""
     text = draw(st.sampled_from(GOLDEN)).read_text()
     for _ in range(draw(st.integers(1, 3))):
         parts = text.splitlines(keepends=True) if draw(st.booleans()) else TOKEN.findall(text)

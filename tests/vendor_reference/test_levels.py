@@ -1,4 +1,4 @@
-"""The three levels parse, print and verify; what is wrong in a text is refused with a reason."""
+"""Tests parsing, printing and verifying the three IR levels; faulty texts are refused with a reason."""
 
 from __future__ import annotations
 
@@ -345,7 +345,7 @@ def arguments(draw: st.DrawFn) -> object:
 
 
 def _is_nan(element_type: ElementType, data: bytes) -> bool:
-    """A NaN's payload is not kept; that it is one is."""
+    """Whether the value is NaN; texts keep that, but not the NaN's payload."""
     import numpy as np
 
     number = np.frombuffer(data, element_type.numpy_dtype)[0]

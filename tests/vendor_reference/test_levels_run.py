@@ -1,4 +1,4 @@
-"""Layers with layouts of their own, from the model to the result; what is dumped on the way is taken up again."""
+"""Tests layers with their own layouts from model to result, and that dumped IR can be compiled further."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __kernel void scale(const __global float* x, const __global float* w, __global f
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """Two layers that want their pictures by planes, and constant weights in an order of their own."""
+    """A model of two layers that ask for planar pictures, and for constant weights in an order of their own."""
     (tmp_path / "scale.xml").write_text(SCALE)
     (tmp_path / "scale.cl").write_text(SCALE_CL)
     b = ModelBuilder()
@@ -78,12 +78,12 @@ def test_layers_run_in_their_layouts_and_what_cancels_is_not_there(model: Path) 
     h = x * weights() + np.arange(5, dtype=np.float32)
     np.testing.assert_allclose(y, h * weights() + np.arange(5), rtol=1e-6)
     (last,) = (model.parent / "dump").glob(f"*_{pipeline()[-1]}.mlir")
-    text = last.read_text()  # two layers, a reorder in front and one behind
+    text = last.read_text()  # two layers, with a reorder before and after them
     assert (text.count("VPUIP.OCL"), text.count("VPUIP.Command")) == (2, 2)
 
 
 def test_every_dump_is_taken_up_again(model: Path) -> None:
-    """The rest of the pipeline makes the same of it as the compiler did."""
+    """Checks that the remaining passes turn each dump into the compiler's final text."""
     report = compile_it(model)
     paths = sorted((model.parent / "dump").glob("*.mlir"))
     assert [p.name for p in paths] == [
@@ -98,7 +98,7 @@ def test_every_dump_is_taken_up_again(model: Path) -> None:
 def test_one_pass_is_dumped_alone(model: Path) -> None:
     compile_it(model, "adjust-layouts")
     (path,) = (model.parent / "dump").glob("*.mlir")
-    assert path.read_text().count("IE.Reorder") == 5  # the weights' once
+    assert path.read_text().count("IE.Reorder") == 5  # the weights are reordered only once
 
 
 def test_a_pass_that_there_is_not_is_refused_and_nothing_is_written(model: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_pass_that_there_is_not_is_refused_and_nothing_is_written(model: Path)
 
 
 def test_tensors_that_are_called_by_numbers_have_no_names_in_the_ir(tmp_path: Path) -> None:
-    """As converters call them, `strided_slice/0`; xDSL reads `_0` as the end of a name that is not there."""
+    """Checks names from converters, such as `strided_slice/0`; xDSL reads `_0` as a suffix without a name."""
     b = ModelBuilder()
     x = b.input("0", "float32", (2, 3))
     y = b.op("ADD", [x, b.constant("mul/1_2", np.ones(3, np.float32))], [("12", "float32", (2, 3))])

@@ -1,7 +1,7 @@
-"""Each op of the library beside stock's plain kernels, on random calls, some in each model.
+"""Compares each op of the library with stock LiteRT's plain kernels on random calls, several in each model.
 
-LITERT_NPU_OP_CASES is how many models each op gets on each driver, new ones each time. By default it gets the same
-two each time.
+LITERT_NPU_OP_CASES is the number of models for each op on each driver, different ones in each run. By default,
+each op gets the same two models in each run.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from vendor_reference.compiler.library.library_op import library_ops
 OPTIONS = CompilerOptions(vendor_options={"reference_ops": "all"})
 RANDOM_MODELS = settings(
     max_examples=int(os.environ.get("LITERT_NPU_OP_CASES", "2")),
-    phases=[Phase.generate],  # cases are small, and a model takes a second
+    phases=[Phase.generate],  # no shrinking: cases are small, and a model takes a second
     suppress_health_check=list(HealthCheck),
     derandomize="LITERT_NPU_OP_CASES" not in os.environ,
     database=None,
 )
 IN_MODEL = 5
 CLAMPS = {"RELU6": 6.0, "RELU_N1_TO_1": 1.0}
-"""Fused activations that make sums of any size small, and the greatest that they leave."""
+"""Fused activations that limit sums of any size, with the greatest value that each leaves."""
 
 
 def test_each_op_is_tried() -> None:
@@ -56,7 +56,7 @@ def test_an_op_is_stocks(tmp_path: Path, name: str, data: st.DataObject) -> None
 
 
 def run_stock(drawn: Sequence[OpCase]) -> list[list[Array]]:
-    """What stock's plain kernels make of cases; float16 by way of float32."""
+    """Runs the cases with stock LiteRT's plain kernels and returns the results; float16 is computed in float32."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     guessed = [shape for case in drawn for shape in case.shapes or [(1,)] * len(case.results)]
@@ -81,7 +81,7 @@ def run_stock(drawn: Sequence[OpCase]) -> list[list[Array]]:
 def run_npu(
     folder: Path, drawn: Sequence[OpCase], shapes: Sequence[tuple[int, ...]]
 ) -> list[list[Array]]:
-    """What one NPU call makes of cases."""
+    """Runs the cases in one NPU call and returns the results."""
     model, compiled = build(drawn, shapes), folder / "compiled.tflite"
     write_model(model, folder / "model.tflite")
     report = apply_plugin(folder / "model.tflite", compiled, ApplyOptions(compiler=OPTIONS))
@@ -105,7 +105,7 @@ def inputs_of(drawn: Sequence[OpCase]) -> dict[str, Array]:
 
 
 def difference(case: OpCase, expected: Array, found: Array) -> str:
-    """How a result differs from stock's; "" where it does not."""
+    """Describes how a result differs from stock LiteRT's; "" if it does not."""
     if (found.shape, found.dtype) != (expected.shape, expected.dtype):
         return f"{found.dtype}{found.shape} and not {expected.dtype}{expected.shape}"
     if expected.dtype.kind != "f":
@@ -117,7 +117,7 @@ def difference(case: OpCase, expected: Array, found: Array) -> str:
     is_same = finite | (wide == ours) | (np.isnan(wide) & np.isnan(ours))
     if (
         case.name == "DEPTHWISE_CONV_2D"
-    ):  # stock clamps NaN to the greatest in the last columns alone
+    ):  # in the last columns only, stock LiteRT clamps NaN to the maximum
         is_same |= np.isnan(ours) & (wide == CLAMPS.get(fused, np.inf))
     for at in np.argwhere(~is_same)[:1]:
         return f"{ours[tuple(at)]} and not {wide[tuple(at)]} at {at}"
@@ -126,13 +126,13 @@ def difference(case: OpCase, expected: Array, found: Array) -> str:
     assert maker is not None
     allowed = maker.limit(str(expected.dtype))
     if fused in CLAMPS:
-        allowed *= 8  # the sums were larger than what is left of them
+        allowed *= 8  # the sums were larger than the clamped results
     largest = float(np.abs(wide[finite] - ours[finite]).max(initial=0)) / greatest
     return f"differs by {largest:.1e} of {greatest:.3g}" if largest > allowed else ""
 
 
 def _with_infinity(array: Array) -> Array:
-    """Replaces the greatest float by infinity: stock clamps infinity to it, even for the activation NONE."""
+    """Replaces the greatest float by infinity: stock LiteRT clamps infinity to it, even with activation NONE."""
     wide = array.astype(np.float64)
     is_greatest = np.abs(wide) >= np.finfo(np.float32).max
     result: Array = np.where(is_greatest, np.copysign(np.inf, wide), wide)

@@ -1,4 +1,4 @@
-"""Element-wise ops of the library against stock's interpreter, and against NumPy where stock has accidents."""
+"""Tests the library's element-wise ops against stock LiteRT, or against NumPy where stock LiteRT deviates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNARY = [
     "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "ELU", "HARD_SWISH", "LOGISTIC", "TANH", "LEAKY_RELU", "GELU",
 ]  # fmt: skip
 BYTE_UNARY = ["ABS", "EXP", "LOG", "RELU_N1_TO_1", "ELU", "HARD_SWISH", "LOGISTIC", "TANH", "GELU"]
-"""Functions that stock has on int8, those apart that are tried on all types."""
+"""Functions that stock LiteRT supports on int8, except those that are tested on all quantized types."""
 
 OPTIONS: dict[str, dict[str, Any]] = {"LEAKY_RELU": {"alpha": 0.25}}
 SHAPE = (2, 3, 5, 7)
@@ -36,7 +36,7 @@ def made(
     result: str = "",
     **options: Any,
 ) -> tuple[Case, Model]:
-    """An op on these inputs; the last quantization is the result's."""
+    """Builds a model of one op on these inputs; the last quantization is the result's."""
     b = ModelBuilder()
     scales = quantization or [None] * (len(inputs) + 1)
     tensors = [
@@ -51,7 +51,7 @@ def made(
 
 
 def compare(device: Any, runs: Sequence[tuple[Case, Model]], atol: float) -> None:
-    """Each result is stock's, to `atol`, and 1e-6 of floats."""
+    """Compares results with stock LiteRT's: they may differ by `atol`, and floats by another 1e-6 of the value."""
     results = run_library(device, [case for case, _ in runs])
     for result, (case, model) in zip(results, runs, strict=True):
         (expected,) = run_stock(model, case.inputs)
@@ -83,7 +83,7 @@ def test_floats_are_stocks(device: Any) -> None:
         for name in ("ADD", "SUB", "MUL", "DIV")
         for activation in (("RELU", "RELU6", "RELU_N1_TO_1") if name == "ADD" else ("RELU6",))
     ]
-    # The absolute term is for results near zero, where one input's last bit is all of the result.
+    # `atol` serves results near zero, where the last bit of an input determines the whole result.
     compare(device, runs, atol=1e-6)
 
 
@@ -179,7 +179,7 @@ EDGES = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-3, 100, -100, 3e38, -3e
 
 @np.errstate(all="ignore")
 def test_what_is_no_number_and_what_is_infinite_is_numpys(device: Any) -> None:
-    # Stock makes 0 of EXP(nan), nan of RSQRT(0) and of HARD_SWISH(-inf); here they are what IEEE says.
+    # Stock LiteRT gives 0 for EXP(nan), nan for RSQRT(0) and HARD_SWISH(-inf); the library follows IEEE.
     expected: dict[str, Callable[[Array], Array]] = {
         "NEG": np.negative, "ABS": np.abs, "SQRT": np.sqrt, "RSQRT": lambda x: 1 / np.sqrt(x), "EXP": np.exp,
         "LOG": np.log, "FLOOR": np.floor, "TANH": np.tanh, "LOGISTIC": lambda x: 1 / (1 + np.exp(-x)),
@@ -209,7 +209,7 @@ def test_half_elements_are_computed_as_floats(device: Any) -> None:
 
 @st.composite
 def broadcast_pairs(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Two shapes that fit, of rank 0 to 5."""
+    """Draws two shapes of rank 0 to 5 that broadcast."""
     shape = draw(st.lists(st.integers(1, 9), max_size=5))
 
     def part() -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What layers of the library find wrong in a run: the run ends with an error, and the next one is good."""
+"""Tests errors that layers of the library find during a run: the run fails, and the next one succeeds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def model(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[CompiledModel]:
-    """Rows, then columns of them, at indices of a run, between other layers; one call."""
+    """A model in one NPU call: gathers rows, then columns, at indices that the run gives, between other layers."""
     if request.param == "separate launches":
         from vendor_reference.device.opencl_device import shared_device
 
@@ -56,7 +56,7 @@ def run(model: CompiledModel, first: Array, second: Array) -> Array:
 
 
 def run_at_once(model: CompiledModel, first: Array, second: Array) -> Array:
-    """As a run that the device is given without a wait."""
+    """Runs the model asynchronously."""
     given = {"x": X, "first": first, "second": second}
     details = model.get_input_tensor_details(model.get_signature_by_index(0)["key"])
     inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
@@ -67,7 +67,7 @@ def run_at_once(model: CompiledModel, first: Array, second: Array) -> Array:
 
 
 def run_recorded(model: CompiledModel, first: Array, second: Array) -> Array:
-    """With times of each layer, which is a launch of its own then."""
+    """Runs the model with recorded times, for which each layer is a separate launch."""
     with record():
         return run(model, first, second)
 

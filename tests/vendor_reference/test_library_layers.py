@@ -1,4 +1,4 @@
-"""The library's ops as layers of IE: text, verification, and what becomes of them."""
+"""Tests the library's ops as layers of the IE level: text, verification and lowering."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_what_a_layer_is_comes_back_from_its_text() -> None:
 
 
 def print_attributes_of(made: Attributes) -> dict[str, Attribute]:
-    """Attributes of a layer that was written and read."""
+    """Writes a layer with these attributes, reads it again, and returns its attributes."""
     text = ONE.format(type="tensor<2x3xi8>", result="tensor<2x3xi8>", op="IE.LeakyReLU(%a)")
     ir = read_ir(text.encode(), "a.mlir", CONTEXT)
     layer = next(op for op in ir.module.walk() if op.name == "IE.LeakyReLU")

@@ -1,4 +1,4 @@
-"""Calls of library ops that do not fit together: each is refused in words, and nothing crashes."""
+"""Tests library ops whose operands do not fit together: each is refused with a message, and nothing crashes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _IMAGE = (1, 8, 8, 6)
 _LARGE = 2**31 - 1
 
 Misfit = tuple[str, Sequence[Shape | list[Any]], Shape | list[Shape], Mapping[str, Any]]
-"""An op; its inputs, the first given by a run, the others weights or integers; its results; its options."""
+"""Op; inputs (a run gives the first; the others are weights or integers); results; options."""
 
 MISFITS: Mapping[str, Misfit] = {
     "weights of other channels": ("CONV_2D", [_IMAGE, (4, 3, 3, 5), (4,)], (1, 8, 8, 4), _SAME),
@@ -110,7 +110,7 @@ COMPUTED: Mapping[str, tuple[Sequence[Shape], Shape, Mapping[str, Any]]] = {
     "FULLY_CONNECTED": ([(1, 2**27), (2, 2**27)], (1, 2), {}),
     "CONV_2D": ([(1, 1, 1, 2**27), (1, 1, 1, 2**27), (1,)], (1, 1, 1, 1), _VALID),
 }
-"""Inputs of a run, of few columns, which lie in panels of more."""
+"""Inputs that a run gives; their few columns are padded to whole panels."""
 
 
 @pytest.mark.parametrize("name", COMPUTED)

@@ -1,4 +1,4 @@
-"""Models whose builtin ops run on the NPU, because the user asks for it."""
+"""Tests models whose builtin ops run on the NPU because the user asks for it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SHAPE = (1, 6, 5, 4)
 
 
 def apply(folder: Path, model: Model, ops: str = "all", asset: str = "") -> Report:
-    """Compiles a model to `compiled.tflite`."""
+    """Compiles the model to `compiled.tflite`."""
     write_model(model, folder / "model.tflite")
     infos = []
     if asset:
@@ -64,7 +64,7 @@ def on_npu(report: Report) -> list[str]:
 
 
 def mixed() -> Model:
-    """A custom op between builtin ones, weights in float16, shapes changed, parts joined."""
+    """Returns a model with a custom op between builtin ones, float16 weights, reshapes and joined parts."""
     b = ModelBuilder()
     x = b.input("x", "float32", SHAPE)
     half = b.constant("half", np.linspace(-2, 2, 4).astype(np.float16))
@@ -107,7 +107,7 @@ def test_builtin_ops_stay_on_the_cpu_unless_they_are_asked_for(tmp_path: Path) -
 
 
 def test_what_joins_a_custom_op_goes_by_itself(tmp_path: Path) -> None:
-    """An op between two calls spares one; a lone one far from them would cost one."""
+    """Tests that `auto` takes an op between two calls, which saves a call, and no op that would add a call."""
     b = ModelBuilder()
     x = b.input("x", "float32", SHAPE)
     lone = b.op("LOCAL_RESPONSE_NORMALIZATION", [x], [("norm", "float32", SHAPE)])
@@ -157,7 +157,7 @@ def test_a_quantized_model_is_stocks_within_one(tmp_path: Path) -> None:
     (expected,) = run_stock(model, [x_values])
     assert len(on_npu(apply(tmp_path, model))) == 4
     difference = np.abs(run(tmp_path, [x_values], SHAPE) - expected)
-    assert difference.max() <= 2.01 * 0.1  # one for the sum, and what becomes of it
+    assert difference.max() <= 2.01 * 0.1  # one step from the sum, one from the op after it
 
 
 def test_results_written_in_place_and_read_again_are_right(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_random_chains_of_element_wise_ops_are_numpys(tmp_path: Path, data: st.D
 
 
 def test_a_bias_that_is_added_is_stocks(tmp_path: Path) -> None:
-    """To a product and a transposed convolution, as converters leave it behind them."""
+    """Tests added biases after a product and a transposed convolution, as converters leave them."""
     b, random = ModelBuilder(), np.random.default_rng(0)
     shape, image = (1, 5, 7, 4), (1, 10, 14, 21)
 
@@ -283,7 +283,7 @@ def test_a_bias_that_is_added_is_stocks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_weights_of_halves_need_no_dequantize(tmp_path: Path, dtype: str) -> None:
-    """Sparse ones, and a constant that two layers read; operands are floats, or halves themselves."""
+    """Tests sparse weights and a constant that two layers read, with operands of float32 and of float16."""
     b = ModelBuilder()
     x = b.input("x", dtype, (3, 4))
     half = b.constant("half", np.array([[1, -2], [3, 0.5]], np.float16))
@@ -304,7 +304,7 @@ def test_weights_of_halves_need_no_dequantize(tmp_path: Path, dtype: str) -> Non
 def test_a_softmax_of_integers_is_stocks(
     tmp_path: Path, dtype: str, shape: tuple[int, ...]
 ) -> None:
-    """By at most one step; also of rows that workers share."""
+    """Tests that results differ by one step at most, also in rows that several workers share."""
     low = np.iinfo(dtype).min
     b = ModelBuilder()
     x = b.input("x", dtype, shape, quantization=Quantization([0.07], [low + 100]))

@@ -1,4 +1,4 @@
-"""Ops of the library that move elements: transpositions, parts, repetitions, picked elements; against stock's."""
+"""Compares ops that move elements with stock LiteRT: transpositions, slices, repetitions, gathers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from vendor_reference.firmware.program import FirmwareTuning
 SHAPE = (2, 3, 5, 7)
 WIDTHS = [8, 16]
 WORKERS = [1, 2, 3]
-ONE_DEVICE = [HealthCheck.function_scoped_fixture]  # open for all tests of the process
+ONE_DEVICE = [HealthCheck.function_scoped_fixture]  # all tests of a process share it
 
 
 def lab(width: int) -> Lab:
@@ -38,7 +38,7 @@ def made(
     first: Sequence[Array] = (),
     **options: Any,
 ) -> tuple[Case, Model]:
-    """An op with constants in front of its inputs and behind them; results have the first input's type."""
+    """Builds a model of one op with constants before and after its inputs; results have the first input's type."""
     b = ModelBuilder()
     dtype = inputs[0].dtype
     scale = Quantization([0.5], [7]) if dtype in (np.int8, np.uint8) else None

@@ -1,4 +1,4 @@
-"""Which builtin ops the library has, which of them it cannot do, and why."""
+"""Tests which builtin ops the library supports, which calls it refuses, and the reasons."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ OPS = (Unary("SIGN", "Sign", "sign(a)", quantized=()),)
 
 @contextmanager
 def new_op(folder: Path, monkeypatch: pytest.MonkeyPatch, module: str, text: str) -> Iterator[None]:
-    """A library with one more file."""
+    """Adds one file to the library while the context is open."""
     (folder / f"{module}.py").write_text(text)
     with monkeypatch.context() as patch:
         patch.setattr(ops, "__path__", [*ops.__path__, str(folder)])

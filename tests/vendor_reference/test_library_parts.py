@@ -1,7 +1,8 @@
-"""Each op of the library on tensors that lie inside of others: what `place-parts` joins in place is stock's, too.
+"""Compares each op with stock LiteRT on tensors inside larger tensors, which `place-parts` joins in place.
 
-Operands of random calls are made on the NPU, and are joined with others besides; so are results.
-LITERT_NPU_OP_CASES is how many models each op gets, new ones each time. By default it gets the same two each time.
+Operands of random calls are computed on the NPU and joined with other tensors, and so are the results.
+LITERT_NPU_OP_CASES is the number of models for each op, different ones in each run. By default, each op gets the
+same two models in each run.
 """
 
 from __future__ import annotations
@@ -63,11 +64,11 @@ def test_parts_of_other_tensors_are_read_and_written(
 
 
 class Joining:
-    """A model of a call, whose operands and results are parts of other outputs.
+    """A model with one call whose operands and results are parts of larger outputs.
 
     Attributes:
-      arrays: the inputs by name.
-      joined: what outputs that have operands in them are.
+      arrays: Inputs by name.
+      joined: Expected values, by name, of the outputs that contain operands.
     """
 
     def __init__(self, drawing: Drawing, case: OpCase, expected: list[Array]) -> None:
@@ -87,7 +88,7 @@ class Joining:
                 self.builder.output(result)
 
     def result(self, index: int, results: Mapping[str, Array]) -> Array:
-        """A result of the call, of what the model gives."""
+        """Returns a result of the call, cut out of the model's outputs."""
         place = self._places[index]
         if place is None:
             return results[f"y{index}"]
@@ -95,7 +96,7 @@ class Joining:
         return np.ascontiguousarray(part)
 
     def _operand(self, case: OpCase, index: int) -> Tensor | None:
-        """What the call reads: a part of an output, if it is float32; a constant only in some cases."""
+        """Adds an operand: a part of an output if it is float32; a constant in some cases."""
         given, name = case.inputs[index], f"x{index}"
         if given is None:
             return None
@@ -115,7 +116,7 @@ class Joining:
         return tensor
 
     def _join(self, name: str, tensor: Tensor, shape: tuple[int, ...]) -> tuple[int, int]:
-        """Puts a tensor behind another one; returns along which axis, and from which index on."""
+        """Joins the tensor after another one; returns the axis and the index at which the tensor begins."""
         axis, begin = self._drawing.size(0, len(shape) - 1), self._drawing.size(1, 3)
         own = [begin if dim == axis else size for dim, size in enumerate(shape)]
         whole = [begin + size if dim == axis else size for dim, size in enumerate(shape)]

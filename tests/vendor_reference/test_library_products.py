@@ -1,4 +1,4 @@
-"""Products of the library beside stock's plain kernels, in the shapes that random calls seldom have."""
+"""Compares the library's products with stock LiteRT's plain kernels, in shapes that are rare in random calls."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_product_is_stocks(name: str, tmp_path: Path) -> None:
 
 
 def fused(*shapes: tuple[int, ...], **attributes: str | bool) -> PlacedOp:
-    """A convolution of 3 x 3 with further operands, as a pass makes it."""
+    """Returns a 3 x 3 convolution with further operands, as `fuse-layers` makes it."""
     image, taps = (1, 8, 8, 6), (6, 3, 3, 6)
     views = [View.dense(ElementType.FLOAT32, shape) for shape in (image, taps, *shapes, image)]
     own: Attributes = {

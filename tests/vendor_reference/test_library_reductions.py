@@ -1,4 +1,4 @@
-"""Reductions, extremes and softmax of the library by the firmware's commands, for any number of workers."""
+"""Tests the library's reductions, extremes and softmax with any number of firmware workers."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_results_do_not_depend_on_the_number_of_workers(width: int) -> None:
 
 
 def test_a_long_sum_is_shared() -> None:
-    """Each part has a result of its own, which a second command reduces."""
+    """Checks that each part gets its own result, and that a second command reduces these results."""
     from vendor_reference.compiler.library.library_op import library_ops
 
     spec = library_ops()["SUM"].kernel(reduced("SUM", positive((300_001,)), [0]).placed())
@@ -117,7 +117,7 @@ def test_operands_and_results_lie_anywhere(device: Any) -> None:
 
 
 def test_what_is_no_number_makes_extremes_forget_what_was_before_it() -> None:
-    """As in stock's plain kernels, which keep one of two where a comparison holds, else take the other."""
+    """Checks NaN as in stock LiteRT's plain kernels, which keep a value if a comparison holds, else the other."""
     x = positive((3, 70))
     x[:, 40], x[1, 69] = np.nan, np.nan
     cases = [reduced("REDUCE_MAX", x, [1]), reduced("REDUCE_MIN", x.T.copy(), [0])]

@@ -1,4 +1,4 @@
-"""Ops of the library on many NaN and infinities, in operands and in weights, beside stock's plain kernels."""
+"""Compares ops on many NaN and infinities, in operands and in weights, with stock LiteRT's plain kernels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FUSED = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
 
 
 def specials(random: Random, *shape: int, share: float = 0.1) -> Array:
-    """Numbers around 0, among which there is a share of others."""
+    """Returns random numbers around 0, with a share of NaN, infinities and zeros of both signs."""
     values = (random.normal(size=shape) * 2).astype(np.float32)
     is_special = random.random(shape) < share
     chosen = random.choice([np.nan, np.inf, -np.inf, 0.0, -0.0], int(is_special.sum()))
@@ -36,7 +36,7 @@ def _weights(random: Random, *shape: int) -> Given:
 
 
 def _windows(random: Random) -> Iterator[OpCase]:
-    """Padding adds nothing; stock's plain CONV_2D, which multiplies it with weights, is tried without."""
+    """Yields ops with windows. CONV_2D has no padding, because stock LiteRT multiplies padding by the weights."""
     for fused in _FUSED:
         options = {**_ONCE, "fused_activation_function": fused}
         same = {**options, "padding": "SAME"}
@@ -65,7 +65,7 @@ def _products(random: Random) -> Iterator[OpCase]:
 
 
 def _rows(random: Random) -> Iterator[OpCase]:
-    """Of all sizes that vectors leave a rest of."""
+    """Yields ops on rows of many sizes, most of which are not a multiple of a vector's size."""
     for size in (3, 7, 9, 17, 40, 67, 140):
         x = Given(specials(random, 40, size))
         yield OpCase("SOFTMAX", [x], {"beta": 1.0})
@@ -79,7 +79,7 @@ def _rows(random: Random) -> Iterator[OpCase]:
             for name in (
                 "ARG_MAX",
                 "ARG_MIN",
-            ):  # stock's result for NaN depends on the vectors of its CPU
+            ):  # stock LiteRT's result for NaN depends on the CPU's vectors
                 yield OpCase(name, [numbers, chosen], {"output_type": "INT32"}, ["int32"])
 
 
@@ -105,7 +105,7 @@ def _elements(random: Random) -> Iterator[OpCase]:
 
 
 def _casts(random: Random) -> Iterator[OpCase]:
-    """Casts of special numbers, and of numbers at the ends of the integers' ranges and beyond them."""
+    """Yields casts of special numbers and of numbers at and beyond the limits of integer types."""
     limits = [float(2**bits - less) for bits in (7, 8, 15, 16, 31, 32, 63, 64) for less in (0, 1)]
     nearest = np.nextafter(np.array(limits, np.float32), np.float32(0))
     values = np.concatenate([specials(random, 200, share=0.4), limits, nearest, [1e30]]).astype(

@@ -1,4 +1,4 @@
-"""Ops with windows: what they refuse, and how they lie in larger tensors."""
+"""Tests ops with windows: which calls they refuse, and windows in larger tensors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ POOL = {"padding": "VALID", "stride_h": 1, "stride_w": 1, "filter_height": 3, "f
 def refusal(
     name: str, shapes: list[tuple[int, ...]], result: tuple[int, ...], **options: Any
 ) -> str:
-    """What the library says of an op whose first input is an image, and whose others are constants."""
+    """Returns the library's reason to refuse an op; its first input is an image, the others are constants."""
     b = ModelBuilder()
     x = b.input("x", "float32", shapes[0])
     weights = [b.constant(f"w{i}", np.ones(s, np.float32)) for i, s in enumerate(shapes[1:])]

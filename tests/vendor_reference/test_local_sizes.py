@@ -1,4 +1,4 @@
-"""Which local sizes are tried, and when one is better."""
+"""Tests which local sizes are candidates, and when one counts as better."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitions become functions of tasks; what lives between tasks is planned; programs and constants are shared."""
+"""Tests lowering: partitions become functions of tasks with planned memory; programs and constants are shared."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_ops_with_other_shapes_or_options_have_programs_of_their_own() -> None:
 
 @st.composite
 def chains(draw: st.DrawFn) -> Subgraph:
-    """Ops that read any values written before them."""
+    """Draws a partition of ops that read any earlier values."""
     b = ModelBuilder()
     values: list[Tensor] = [b.input("x", "float32", (draw(st.integers(1, 40)),))]
     for index in range(draw(st.integers(1, 12))):
@@ -150,7 +150,7 @@ def chains(draw: st.DrawFn) -> Subgraph:
 @given(chains())
 def test_a_task_reads_what_its_producer_wrote(partition: Subgraph) -> None:
     (function,) = lower([partition], layer()).functions
-    memory: dict[tuple[ArgumentKind, int], Tensor] = {}  # byte by byte, who wrote it
+    memory: dict[tuple[ArgumentKind, int], Tensor] = {}  # last tensor written to each byte
     sizes = {ArgumentKind.DDR: function.ddr_size, ArgumentKind.CMX: function.cmx_size}
     outputs: dict[int, Tensor] = {}
     for op, task in zip(partition.ops, function.tasks, strict=True):
@@ -193,7 +193,7 @@ def test_a_constant_that_another_partition_reads_is_copied_out() -> None:
 
 
 def bound(*bindings: KernelArgument, options: dict[str, object] | bytes | None = None) -> Argument:
-    """What the first of these bindings becomes."""
+    """Lowers an op and returns the argument made from the first binding."""
     executable = lower([one_op((4,), options)], layer(arguments=[*bindings, X, Y]))
     return executable.functions[0].kernel_tasks[0].arguments[0]
 

@@ -1,4 +1,4 @@
-"""The memory planner and its verifier: buffers that live together are apart, and a plan that is wrong is seen."""
+"""Tests the memory planner and its verifier: live buffers do not overlap, and the verifier finds faulty plans."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ sizes = st.integers(0, 5000)
 
 @st.composite
 def live_ranges(draw: st.DrawFn) -> list[LiveRange]:
-    """Buffers in the order of their first steps, some in place of one that ends there."""
+    """Draws buffers in the order of their first steps; some take the place of a buffer that ends at that step."""
     buffers: list[LiveRange] = []
     for first in sorted(draw(st.lists(st.integers(0, 12), max_size=25))):
         ending = [i for i, b in enumerate(buffers) if b.last == first]
@@ -38,7 +38,7 @@ def live_ranges(draw: st.DrawFn) -> list[LiveRange]:
 
 
 def _overlap(buffers: Sequence[LiveRange], offsets: Sequence[int]) -> bool:
-    """Whether two buffers that live together share a byte; checked pair by pair."""
+    """Whether two buffers that are live at the same time share a byte, checked pair by pair."""
 
     def ends_in(a: LiveRange, b: int) -> bool:
         return a.in_place_of == b and buffers[b].first < buffers[b].last == a.first
@@ -111,7 +111,7 @@ def test_what_dies_makes_room() -> None:
 
 
 def test_an_order_is_improved_until_nothing_is_wasted() -> None:
-    """No simple order reaches the bound: largest first, or longest, takes 64 * 26 bytes."""
+    """Checks an order that simple ones do not find: largest or longest first takes 64 * 26 bytes."""
     buffers = [
         LiveRange(64 * size, first, last)
         for size, first, last in (

@@ -1,4 +1,4 @@
-"""What the report says about memory."""
+"""Tests the report's notes about memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KERNEL = b"__kernel void Op(__global float* x, __global float* y) { y[get_global
 
 
 def _notes(soc_model: str, sizes: list[int]) -> list[str]:
-    """The notes on a chain of ops whose results have these sizes."""
+    """Compiles a chain of ops whose results have these sizes; returns the notes about memory."""
     b = ModelBuilder()
     x = b.input("x", "float32", (4,))
     for index, size in enumerate(sizes):

@@ -1,4 +1,4 @@
-"""The programs of a module, where functions that run side by side ask for them."""
+"""Tests that functions of a module that ask for a program at the same time share one build."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KERNEL = "__kernel void MyOp(__global float* y) { y[0] = N; }"
 
 
 class SlowBuilder:
-    """Builds a program once a second caller waits for it, or clearly does not come."""
+    """Builds a program when a second caller arrives, or after a short wait."""
 
     identity = ("none",)
 

@@ -1,4 +1,4 @@
-"""Layers of OpenVINO's VPU (`MVCL`) from file to result: compiled, and run on the emulated NPU."""
+"""Tests layers of OpenVINO's VPU (`MVCL`) from file to result: compiled, and run on the emulated NPU."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def compile_op(
     constants: Sequence[tuple[str, Array]] = (),
     signature: tuple[int, ...] = (),
 ) -> Report:
-    """A model with one op, whose layer is for any model."""
+    """Compiles a model with one op, whose layer is for any model."""
     name = "Norm" if "Norm" in description else "Reorg"
     b = ModelBuilder()
     x = b.input("x", "float32", SHAPE, shape_signature=signature or None)

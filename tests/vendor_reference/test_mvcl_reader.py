@@ -1,4 +1,4 @@
-"""Layers of OpenVINO's VPU (`MVCL`), read from custom layer configurations."""
+"""Tests reading layers of OpenVINO's VPU (`MVCL`) from custom layer configurations."""
 
 from __future__ import annotations
 

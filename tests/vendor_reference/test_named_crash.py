@@ -1,4 +1,4 @@
-"""A kernel that crashes in a command's own process: the stack names it, and a last line says what helps."""
+"""Tests a kernel that crashes in a command's process: the stack names it, and a last line suggests what helps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes about `int` and `uint` indices that come from a work item's index and are part of an address."""
+"""Tests notes about `int` and `uint` indices that are computed from a work item's index and used in an address."""
 
 from __future__ import annotations
 

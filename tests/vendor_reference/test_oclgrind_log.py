@@ -1,4 +1,4 @@
-"""Oclgrind's log becomes findings in the author's own files."""
+"""Tests that Oclgrind's log becomes findings in the author's own files."""
 
 from __future__ import annotations
 

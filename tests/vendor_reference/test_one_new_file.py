@@ -1,4 +1,4 @@
-"""An OpenCL driver and a kind of asset are one new file each, and no other edit."""
+"""Tests that one new file, without other edits, adds an OpenCL driver or a kind of asset."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ READER = KernelReader()
 
 
 def _forget() -> None:
-    """Lets the folders be scanned again."""
+    """Clears the caches, so that the folders are scanned again."""
     driver.known_drivers.cache_clear()
     asset_reader._readers.cache_clear()
 
 
 @pytest.fixture(autouse=True)
 def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Adds a file to each of the two folders."""
+    """Adds one file to each of the two packages."""
     for package, file, text in ((DRIVERS, "slate", DRIVER), (READERS, "kernel_reader", READER)):
         folder = tmp_path / package
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""The pass that takes reorders away: texts before and after, and random graphs that mean the same afterwards."""
+"""Tests `optimize-reorders`: texts before and after the pass, and the results of random functions."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_reorders_go_away(name: str) -> None:
 
 
 def test_a_layer_that_takes_what_comes_gets_it() -> None:
-    """Its external function is another one where another call of it gets row order."""
+    """Checks that a call gets an external function of its own if another call of the layer has row order."""
     head = HEAD + f'func.func private @Any({ROW}) -> {ROW} attributes {{VPUIP.task = "OCL"}}\n'
     before = function(
         f"""%a = func.call @Planar(%x) : {CALL}
@@ -229,7 +229,7 @@ def test_a_repeated_operand_of_another_rank_stays_as_it_is() -> None:
     assert f"IE.Add(%a, %bias) : {PLANAR}, tensor<4xf32> -> {PLANAR}" in after
 
 
-# What follows makes random functions, and computes them with NumPy: a tensor is its bytes as they lie.
+# The tests below compute random functions with NumPy; a tensor is its bytes in memory order.
 
 SHAPE = (2, 3, 4, 1)
 ORDERS = [(0, 1, 2, 3), (0, 3, 1, 2), (1, 2, 0, 3), (3, 1, 0, 2), (2, 1, 0, 3)]
@@ -245,7 +245,7 @@ def tensor(order: Sequence[int], elements: str = "f32") -> str:
 
 @st.composite
 def functions(draw: st.DrawFn) -> str:
-    """A function whose layers ask for orders, before layouts are adjusted."""
+    """Draws a function whose layers ask for orders; `adjust-layouts` has not run yet."""
     pairs = draw(
         st.lists(
             st.tuples(*[st.sampled_from([None, *range(len(ORDERS))])] * 2), min_size=1, max_size=4
@@ -292,7 +292,7 @@ def functions(draw: st.DrawFn) -> str:
 
 
 class Memory:
-    """What a tensor's bytes mean: computing with it goes by the order in its type."""
+    """The bytes of a tensor, which its type's order turns into values."""
 
     def __init__(self, value: SSAValue, logical: Array) -> None:
         self.flat = logical.transpose(order_of(value.type)).ravel()
@@ -304,7 +304,7 @@ class Memory:
 
 
 def interpret(block: Block, arguments: Sequence[Array]) -> list[Array]:
-    """What a function returns; that a layer gets what it asks for, and agnostic ops one order, is asserted."""
+    """Runs a function and returns its results; asserts that layout-agnostic ops have tensors of one order."""
     memory = {v: Memory(v, array) for v, array in zip(block.args, arguments, strict=True)}
     for op in block.ops:
         values = [memory[operand].logical(operand) for operand in op.operands]
@@ -326,7 +326,7 @@ def compute(op: Operation, values: Sequence[Array]) -> Array:
     if isinstance(op, ConvertOp):
         return values[0].astype(element_type_of(op.outputs[0].type).numpy_dtype)
     if isinstance(op, CallOp):
-        seed = int(op.callee.root_reference.data[1])  # @L3_1 is @L3, for other layouts
+        seed = int(op.callee.root_reference.data[1])  # @L3_1 is @L3 for other layouts
         places = np.arange(24, dtype=np.float32).reshape(SHAPE)
         made: Array = np.cos(values[0] * np.float32(seed + 1) + places)
         return made
@@ -334,7 +334,7 @@ def compute(op: Operation, values: Sequence[Array]) -> Array:
 
 
 def moving(block: Block) -> int:
-    """How many reorders move bytes: dimensions of size 1 lie anywhere."""
+    """Counts the reorders that move bytes; the place of a dimension of size 1 does not matter."""
 
     def key(value: SSAValue) -> list[int]:
         return [d for d in order_of(value.type) if shape_of(value.type)[d] != 1]
@@ -368,7 +368,7 @@ def test_random_functions_mean_the_same_with_fewer_reorders(text: str) -> None:
 
 
 def check_requirements(module: ModuleOp) -> None:
-    """Layers that are called have the types that they ask for."""
+    """Checks that called layers have the types that they require."""
     called = {op.callee.root_reference.data for op in module.walk() if isinstance(op, CallOp)}
     for op in module.ops:
         if isinstance(op, FuncOp) and op.sym_name.data in called:
@@ -383,7 +383,7 @@ def check_requirements(module: ModuleOp) -> None:
 
 @st.composite
 def puzzles(draw: st.DrawFn) -> Puzzle:
-    """Groups that read one value each, of the function or of a group before them: a forest."""
+    """Draws a forest of groups, each of which reads one value of the function or of an earlier group."""
     orders = st.sampled_from(ORDERS)
     puzzle = Puzzle([Value(SHAPE, draw(st.integers(1, 9)), draw(orders)) for _ in range(3)])
     readable = list(puzzle.values)
@@ -399,7 +399,7 @@ def puzzles(draw: st.DrawFn) -> Puzzle:
 
 
 def cost(puzzle: Puzzle, orders: Sequence[tuple[int, ...]]) -> tuple[int, int]:
-    """Reorders, and bytes that they move."""
+    """Returns the number of reorders, and the bytes that they move."""
     count = size = 0
     for value in puzzle.values:
         own = value.order if value.group is None else orders[value.group]
@@ -417,7 +417,7 @@ def test_where_each_value_has_one_reader_no_choice_is_better(puzzle: Puzzle) -> 
 
 
 def steps_of_a_network(size: int, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Layers with an order of their own between ops that take any; all add what the function is given."""
+    """Counts the steps for a chain of layers with their own order, between ops that take any order."""
     lines = []
     for i in range(size):
         lines += [
@@ -442,6 +442,6 @@ def steps_of_a_network(size: int, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def test_steps_grow_with_the_network_and_no_faster(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though all of its ops read one value."""
+    """Checks this for ops that all read the function's input."""
     few, many = (steps_of_a_network(size, monkeypatch) for size in (20, 160))
     assert many < 10 * few

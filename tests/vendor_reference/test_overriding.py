@@ -1,4 +1,4 @@
-"""Builtin ops that a custom layer stands for."""
+"""Tests builtin ops that a custom layer replaces."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def layer(name: str, **fields: Any) -> CustomLayer:
 
 
 def chain(*names: str, **options: Any) -> Subgraph:
-    """Ops one after the other; `options` are for all."""
+    """Returns a chain of ops that all have these `options`."""
     b = ModelBuilder()
     x = b.input("x", "float32", SHAPE)
     for index, name in enumerate(names):
@@ -37,7 +37,7 @@ def chain(*names: str, **options: Any) -> Subgraph:
 
 
 def answers(subgraph: Subgraph, **layers: CustomLayer) -> list[str]:
-    """Each op's answer: "" where it is taken."""
+    """Returns the reason for each op that is refused; "" if the op is taken."""
     selected = select_ops(subgraph, layers)
     return [selected.refused.get(op, "") for op in subgraph.ops]
 

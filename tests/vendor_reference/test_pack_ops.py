@@ -1,4 +1,4 @@
-"""The commands that bring tensors into blocks and back, on each OpenCL device."""
+"""Tests the commands that pack tensors into blocks and unpack them, on each OpenCL device."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_blocks_hold_the_tensor_and_zeros(device: Any, case: str, dtype: str) ->
 
 
 def blocks_of(array: Any, layout: MemoryLayout) -> Any:
-    """The memory of a tensor in blocks."""
+    """Returns the memory of a tensor in a block layout."""
     strides, block_of = layout.strides(array.shape), layout.block_of
     memory = np.zeros(layout.num_elements(array.shape), array.dtype)
     for index, value in np.ndenumerate(array):

@@ -1,4 +1,4 @@
-"""Parameters of layer and op that do not meet are told, and nothing else is."""
+"""Tests that notes name unused options, inputs and defines, and nothing else."""
 
 from __future__ import annotations
 

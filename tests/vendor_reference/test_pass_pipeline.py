@@ -1,4 +1,4 @@
-"""Passes by name, and what is written after each."""
+"""Tests passes by name, and the IR that is written after each pass."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ PASS = Rest
 
 @pytest.fixture
 def new_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A file that is one in the folder of passes."""
+    """Path of a module in the folder of passes; a pass written there is found."""
     monkeypatch.setattr(passes, "__path__", [*passes.__path__, str(tmp_path)])
     find_passes.cache_clear()
     yield tmp_path / "rest.py"

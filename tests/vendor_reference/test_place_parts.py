@@ -1,4 +1,4 @@
-"""What a concatenation joins, or padding surrounds, is written where it belongs."""
+"""Tests that operands of a concatenation and of padding are written directly into their place in the result."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_what_is_not_made_here_is_copied() -> None:
 """
     text = placed(body, "tensor<4x3xf32>")
     assert "IERT.Concat(%x, " in text and "in_place = array<i64: 1>" in text
-    assert "memref.alloc" not in text  # a part of the function's output
+    assert "memref.alloc" not in text  # the result is written into the function's output
 
 
 def test_padding_fills_around_what_is_there() -> None:
@@ -138,7 +138,7 @@ def test_a_part_takes_no_place_that_is_too_small_for_the_whole() -> None:
 
 
 def placed_open(op: str, x: str, y: str, result: str, *bounds: str) -> str:
-    """An op that joins what is made of `%x` and of `%y`, whose shapes a run tells."""
+    """Places an op that joins tensors computed from `%x` and `%y`, whose shapes are dynamic."""
     x, y, result = (f"tensor<{shape}xf32>" for shape in (x, y, result))
     text = f"""func.func @f(%x: {x}, %y: {y}) -> {result}
     attributes {{IE.bounds = [{", ".join(f"array<i64: {bound}>" for bound in bounds)}]}} {{

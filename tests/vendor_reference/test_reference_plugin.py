@@ -1,4 +1,4 @@
-"""The compiler plugin as the host meets it; no kernel is built here."""
+"""Tests the compiler plugin as the host uses it; no kernel is built here."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_partitions_become_one_module_with_a_call_each() -> None:
     assert [c.name for c in result.calls] == ["Partition_0", "Partition_1"]
     executable = read_executable(bytes(module))
     assert executable.soc_model == "EMU16" and len(executable.programs) == 1
-    assert executable.functions[0].tasks[0].entry == "hyperbolic_sine"  # the only one in the text
+    assert executable.functions[0].tasks[0].entry == "hyperbolic_sine"  # the only kernel
 
 
 def test_the_same_input_gives_the_same_bytes() -> None:
@@ -123,7 +123,7 @@ def test_large_constants_reach_the_module_without_a_copy_in_memory(tmp_path: Pat
         w = b.constant("w", file.blob(64), "float32", weights.shape)
         b.output(b.custom("Sinh", [w], [("y", "float32", (1,))]))
         (module,) = create(Sinh=KERNELS / "sinh.cl").compile("EMU8", b.build().subgraphs).byte_code
-    assert module.file is not None  # the host copies it in the kernel
+    assert module.file is not None  # the host copies the file in the operating system's kernel
     (constant,) = read_executable(module.view).constants
     assert bytes(constant.data) == weights.tobytes()
     module.file.close()

@@ -1,4 +1,4 @@
-"""`--replace_ir`: an edited stage of a compilation goes back in, and the rest is compiled from there."""
+"""Tests `--replace_ir`: the compiler continues from an edited stage of a previous compilation."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_an_unedited_stage_gives_the_same_bytes(tmp_path: Path, name: str) -> No
 
 
 def selfie(models: Path, folder: Path) -> Network:
-    """A real one, with a custom layer."""
+    """Returns a real network with a custom layer."""
     (folder / "in.tflite").symlink_to(models / "selfie_segmentation.tflite")
     asset = Path(__file__).parents[2] / "examples/kernels/Convolution2DTransposeBias.json"
     infos = [CustomOpInfo("Convolution2DTransposeBias", str(asset))]
@@ -63,7 +63,7 @@ def test_a_real_network_gives_the_same_bytes_from_each_level(models: Path, tmp_p
 
 
 class Edit:
-    """A network whose stages can be edited, and compiled from there."""
+    """A network with dumped stages, which can be edited and compiled from there."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -71,11 +71,11 @@ class Edit:
         self.path = network.folder / "edited.mlir"
 
     def text(self, stage: str) -> str:
-        """What a pass has left."""
+        """Returns the text that a pass has written."""
         return self.dumps[STAGES.index(stage)].read_text()
 
     def compile(self, text: str) -> Function:
-        """What an edited text becomes, which computes the same as before."""
+        """Compiles an edited text, checks that it computes the same as before, and returns its function."""
         self.path.write_text(text)
         self.network.compile("edited.tflite", replace_ir={"Partition_0": str(self.path)})
         for made, expected in zip(
@@ -86,7 +86,7 @@ class Edit:
         return read_executable(module).functions[0]
 
     def refuse(self, text: str) -> LiteRtError:
-        """Why an edited text is not compiled; nothing is written."""
+        """Checks that an edited text is not compiled and writes no file; returns the error."""
         self.path.write_text(text)
         with pytest.raises(LiteRtError) as error:
             self.network.compile("edited.tflite", replace_ir={"Partition_0": str(self.path)})
@@ -111,7 +111,7 @@ IN_ROWS = f"""\
 
 
 def test_a_layout_takes_effect(edit: Edit) -> None:
-    """The addition is in row order between two reorders, which `optimize-reorders` has left out."""
+    """Checks an addition in row order between two reorders, which `optimize-reorders` had removed."""
     text = edit.text("optimize-reorders")
     assert ADD in text
     assert len(edit.compile(text.replace(ADD, IN_ROWS)).tasks) == len(edit.compile(text).tasks) + 2
@@ -148,13 +148,13 @@ def test_another_order_takes_effect(tmp_path: Path) -> None:
 
 
 def test_a_text_of_ones_own_takes_the_place_of_a_partition(edit: Edit) -> None:
-    """It says nothing of passes; its one function is called as one likes, and so are those that it calls."""
+    """Checks a text that names no passes and whose functions, including the main one, have other names."""
     text = edit.text(IMPORT).replace(f', VPUIP.after = "{IMPORT}"', "")
     edit.compile(text.replace("@Partition_0", "@mine").replace("@Scale", "@Partition_0"))
 
 
 def test_other_partitions_stay_as_they_are(tmp_path: Path) -> None:
-    """The layer's function is in both; the edited one gets another."""
+    """Checks partitions that share a layer's function: the edited one gets a separate function."""
     network = layouts(tmp_path, "none")
     edit = Edit(network)
     for stage in STAGES:
@@ -294,7 +294,7 @@ def test_the_flag_is_heard_by_a_plugin_in_a_process_of_its_own(
 
 @pytest.fixture
 def all_on_the_cpu(tmp_path: Path) -> Path:
-    """A model of whose ops the NPU takes none."""
+    """A model of which the NPU takes no op."""
     b = ModelBuilder()
     b.output(b.op("NEG", [b.input("x", "float32", (4,))], [("y", "float32", (4,))]))
     write_model(b.build(), tmp_path / "cpu.tflite")

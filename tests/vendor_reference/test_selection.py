@@ -1,4 +1,4 @@
-"""Which ops the reference vendor takes, and the reasons for the others."""
+"""Tests which ops the reference vendor takes, and the reasons why it refuses the others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def layers(*names: str) -> dict[str, CustomLayer]:
 
 
 def answers(b: ModelBuilder, *names: str) -> dict[str, str]:
-    """Each op's answer, by the name of its first output: "" where it is taken."""
+    """Returns the reason for each refused op by the name of its first output; "" if the op is taken."""
     subgraph = b.build().subgraphs[0]
     selected = select_ops(subgraph, layers(*names))
     assert len(selected.taken) + len(selected.refused) == len(subgraph.ops)

@@ -1,4 +1,4 @@
-"""If work groups of a device cannot pass results to each other within a launch, each command is a launch."""
+"""Tests devices whose work groups cannot pass results within a launch: each command is a separate launch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vendor_reference.compiler.library.library_op import library_ops
 
 
 class Launches:
-    """The events of the launches of layers."""
+    """Records the events of layers' launches."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         import pyopencl as cl
@@ -37,7 +37,7 @@ class Launches:
 
 
 def layers() -> list[Case]:
-    """Sums of two commands each, and layers of one."""
+    """Returns sums of two commands each, and layers of one command."""
     tall = positive((20_003, 16))
     shifted, _ = made("NEG", [tall], [tall.shape])
     sums = [reduced("SUM", positive((300_001,)), [0]), reduced("MEAN", tall, [0])]
@@ -99,7 +99,7 @@ def test_a_network_has_the_same_outputs(
 
 
 def run_twice(compiled: Path, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """The outputs of a second run, which finds the counters as the first has left them."""
+    """Returns the outputs of a second run, which starts with the counters that the first run left."""
     with CompiledModel.from_file(str(compiled)) as model:
         model.run(inputs)
         return dict(model.run(inputs))

@@ -1,4 +1,4 @@
-"""Places between two tasks get memory of their own."""
+"""Tests that each memory place between two tasks gets memory of its own."""
 
 from __future__ import annotations
 

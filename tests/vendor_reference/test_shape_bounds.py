@@ -1,4 +1,4 @@
-"""The largest shape of each tensor: given, or derived from op to op; where it cannot be, there is a reason."""
+"""Tests the largest shape of each tensor: given, derived from op to op, or missing with a reason."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Graph:
         )
 
     def open(self, name: str, *pattern: int) -> Tensor:
-        """A tensor of dynamic shape."""
+        """Adds a tensor of dynamic shape."""
         shape = [max(d, 1) for d in pattern]
         return self.builder.tensor(name, "float32", shape, shape_signature=pattern)
 

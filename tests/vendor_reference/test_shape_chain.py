@@ -1,4 +1,4 @@
-"""Shapes that a model computes of shapes: chains of any length, which no converter has written."""
+"""Tests chains of ops that compute shapes from shapes: of any length, also such as no converter writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A layer's `output_shapes` that the model's outputs cannot have are refused, and no bound is asked for."""
+"""Tests that `output_shapes` that contradict the model's output are refused before any bound is needed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GIVE = "the layer's output_shapes give output 0"
 
 
 def op(result: Sequence[int]) -> Op:
-    """An op that makes a tensor of a pattern of one of [?, 5, ?, 4]."""
+    """Returns an op with input shape [?, 5, ?, 4] and output shape `result`."""
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 5, 1, 4), shape_signature=(-1, 5, -1, 4))
     shape = [max(size, 1) for size in result]

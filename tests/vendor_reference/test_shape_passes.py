@@ -1,4 +1,4 @@
-"""Shapes that a run tells, level by level; the stages of the documents are in `test_documents_texts.py`."""
+"""Tests dynamic shapes at each IR level; `test_documents_texts.py` tests the stages in the documents."""
 
 from __future__ import annotations
 

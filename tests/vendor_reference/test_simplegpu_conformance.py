@@ -1,7 +1,7 @@
-"""What OpenVINO's own plugin makes of small configurations is what this compiler and device make of them.
+"""Tests that this compiler and device treat small configurations as OpenVINO's own plugin does.
 
-Shapes of rank 4 are B, F, Y, X there. Here the tensor is N, H, W, C, that is B, Y, X, F: the data are permuted on
-their way in, and back on their way out.
+OpenVINO's shapes of rank 4 are B, F, Y, X. Tensors here are N, H, W, C, which is B, Y, X, F: the tests permute
+inputs before a run, and results after it.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ o[f] = sum;"""
 
 @dataclass(frozen=True)
 class Example:
-    """A layer of one input and one output, if nothing else is said.
+    """A layer, by default with one input and one output.
 
     Attributes:
-      body: of the kernel, where `i` is the first global index, `a` the input and `o` the output.
-      work_sizes: attributes of `WorkSizes`; "" for none.
-      defines: that the dumped kernel must have.
-      result: of the output, in row order of B, F, Y, X; empty where only defines count.
+      body: Body of the kernel, where `i` is the first global index, `a` the input and `o` the output.
+      work_sizes: Attributes of `WorkSizes`; "" for none.
+      defines: Defines that the dumped kernel must have.
+      result: Expected output, in row order of B, F, Y, X; empty where only defines count.
     """
 
     shape: Shape
@@ -61,12 +61,12 @@ class Example:
 
 
 def ints(*values: int) -> str:
-    """An array of int, as a define has it."""
+    """Returns an int array as a define contains it."""
     return f"(int []){{ {''.join(f'{v},' for v in values)} }}"
 
 
 def sizes(*values: int) -> str:
-    """An array of work sizes."""
+    """Returns an array of work sizes as a define contains it."""
     return f"(size_t []){{ {''.join(f'{v},' for v in values)} }}"
 
 
@@ -186,7 +186,7 @@ EXAMPLES = {
 
 
 def to_tensor(array: Array) -> Array:
-    """B, F, Y, X as N, H, W, C."""
+    """Permutes B, F, Y, X to N, H, W, C."""
     return array.transpose(0, 2, 3, 1) if array.ndim == 4 else array
 
 
@@ -207,7 +207,7 @@ def run(
     params: Mapping[str, FlexValue] | None = None,
     constants: Mapping[str, Array] | None = None,
 ) -> tuple[Array, str]:
-    """The result in B, F, Y, X of an op `Mine` with that configuration, and its kernel as it is dumped."""
+    """Runs an op `Mine` with a configuration; returns its result in B, F, Y, X, and its dumped kernel."""
     b = ModelBuilder()
     tensors = [b.input(f"x{i}", "float32", to_tensor(x).shape) for i, x in enumerate(inputs)]
     tensors += [b.constant(name, data) for name, data in (constants or {}).items()]
@@ -324,7 +324,7 @@ def test_13_sources_are_joined_in_order_behind_the_defines(tmp_path: Path) -> No
 
 
 def test_data_are_one_row_of_numbers(tmp_path: Path) -> None:
-    """As it was in 2018; newer plugins have no data."""
+    """Checks `Data` as in OpenVINO 2018; newer plugins do not have it."""
     configuration = """\
 <CustomLayer name="Mine" type="SimpleGPU" version="1">
   <Kernel entry="mine"><Source filename="mine.cl"/></Kernel>

@@ -1,4 +1,4 @@
-"""The defines in front of a kernel's sources."""
+"""Tests the defines that precede a kernel's sources."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def prelude(
 
 
 def write(spec: KernelSpec, *inputs: KernelTensor | None, holes: list[Size] | None = None) -> str:
-    """The text for these inputs, an output of 7 bytes, and 5 x 4 x 6 work items."""
+    """Writes the defines for these inputs, an output of 7 bytes, and 5 x 4 x 6 work items."""
     outputs = [KernelTensor(ElementType.INT8, bfyx((7,)))]
     return write_prelude(spec, inputs, outputs, [5, 4, 6], [], [] if holes is None else holes)
 
@@ -90,7 +90,7 @@ def test_arrays_have_the_form_that_initializes_where_a_text_names_it() -> None:
     array = "#define INPUT0_PITCHES"
     init = f"{array}_INIT {{ 60,1,15,3, }} \n"
     assert f"{array}_SIZE 4\n{init}{array} (int []){{ 60,1,15,3, }} \n" in text
-    assert text.count("_INIT ") == 10  # two of work sizes, four for each tensor
+    assert text.count("_INIT ") == 10  # two for work sizes, four for each tensor
     assert not uses_init([b"#define MY_INITIAL 3", b"INIT"])
 
 

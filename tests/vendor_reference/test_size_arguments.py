@@ -1,4 +1,4 @@
-"""Programs for all shapes: the sizes that their text names become arguments of their kernels."""
+"""Tests programs for all shapes: sizes named in their text become kernel arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes in an executable's JSON: they come back as they were, and nothing else is taken for one."""
+"""Tests that sizes survive an executable's JSON, and that other values are not read as sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources of byte code become texts without includes, or are refused before they fill the memory."""
+"""Tests that includes in sources from byte code are expanded, or refused before they fill the memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vendor_reference.executable.source_text import expand_sources
 def expanded(
     text: str | bytes, headers: Mapping[str, str | bytes], has_line_marks: bool = False
 ) -> str:
-    """The text of `k.cl`, with headers by their names without `.h`."""
+    """Expands the text of `k.cl`; `headers` are keyed by names without `.h`."""
     files = {"k.cl": text, **{f"{name}.h": header for name, header in headers.items()}}
     data = {name: t.encode() if isinstance(t, str) else t for name, t in files.items()}
     main, *others = (source(text, "MyOp", name) for name, text in data.items())

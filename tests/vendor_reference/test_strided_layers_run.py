@@ -1,4 +1,4 @@
-"""Custom layers that go by pitches and offset write their place in a larger tensor: from model to result."""
+"""Tests custom layers with pitches and offsets, from model to result: they write into parts of larger tensors."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def gain(b: ModelBuilder, layer: str, x: Tensor, name: str, factor: float) -> Te
 
 
 def compile_model(folder: Path, model: Model) -> dict[str, str]:
-    """Compiles to `compiled.tflite`, all on the NPU; what is dumped, by the file's name."""
+    """Compiles the model to `compiled.tflite`, all on the NPU; returns the dumped texts by file name."""
     write_model(model, folder / "m.tflite")
     (folder / "strided.cl").write_text(STRIDED)
     (folder / "rows.cl").write_text(ROWS)
@@ -100,7 +100,7 @@ def random(shape: tuple[int, ...] = SHAPE) -> Array:
 
 
 def tasks(dump: dict[str, str]) -> list[str]:
-    """The functions of a compiled function's tasks, in order, without numbers."""
+    """Returns the names of the tasks' functions in order, without numbers."""
     (last,) = (text for name, text in dump.items() if name.endswith("_plan-memory.mlir"))
     return re.findall(r"VPUIP\.(?:OCL|Command) @([A-Za-z]+)", last)
 
@@ -126,7 +126,7 @@ def joined(layers: tuple[str, str], shape: tuple[int, ...], axis: int) -> Model:
 
 @pytest.mark.parametrize(
     ("layer", "shape", "axis", "lower", "pitches", "offset"),
-    [  # the first two are the second half of a tensor that is split on F, and on X
+    [  # first two cases: the second half of a tensor split on F, and on X
         (BFYX, (2, 4, 6, 2), 3, [0, 2, 0, 0], [96, 24, 6, 1], 48),
         (BFYX, (2, 4, 3, 3), 2, [0, 0, 0, 3], [72, 24, 6, 1], 3),
         (BYXF, (2, 4, 6, 2), 3, [0, 2, 0, 0], [96, 1, 24, 4], 2),
@@ -195,7 +195,7 @@ def test_what_is_padded_is_written_in_its_place(tmp_path: Path) -> None:
 
 
 def chained() -> Model:
-    """Calls of one layer with one gain: dense, in three places, and one that reads a place."""
+    """Returns a model that calls one layer with one gain: dense, in three places, and on a place's tensor."""
     b = ModelBuilder()
     x = b.input("x", "float32", SHAPE)
     parts = [gain(b, BYXF, x, "first", 2.0)]

@@ -1,4 +1,4 @@
-"""The NPU shows tensors inside its calls as it has them, by the model's names, where the byte code keeps these."""
+"""Tests that the NPU shows tensors inside its calls by the model's names, if the byte code contains these."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CHANNELS_FIRST = """<CustomLayer name="Flip" type="SimpleGPU" version="1">
 
 
 def compile_model(folder: Path, asset: str, taps: bool = True) -> Path:
-    """Elementwise ops around a custom op; one is written into its place of a concatenation."""
+    """Compiles elementwise ops around a custom op; one of them writes into its part of a concatenation."""
     b = ModelBuilder()
     x = b.input("x", F32, SHAPE)
     up = b.op("ABS", [x], [("up", F32, SHAPE)])
@@ -70,7 +70,7 @@ def compile_model(folder: Path, asset: str, taps: bool = True) -> Path:
 
 
 def run_tapped(path: Path) -> tuple[dict[str, Array], Array, Array]:
-    """What was shown by name, that run's output, and a plain run's."""
+    """Returns the shown tensors by name, the output of that run, and the output of a plain run."""
     shown: dict[str, Array] = {}
 
     def receive(call: str, name: str, tensor_type: RankedTensorType, data: memoryview) -> None:
@@ -93,7 +93,7 @@ def run_tapped(path: Path) -> tuple[dict[str, Array], Array, Array]:
 def test_tensors_between_tasks_are_shown_in_the_models_own_order(
     tmp_path: Path, asset: str
 ) -> None:
-    """Also those that lie with their channels first, or in a place of a larger tensor."""
+    """Covers tensors with channels first, and tensors in a part of a larger tensor."""
     shown, tapped, plain = run_tapped(compile_model(tmp_path, asset))
     up = np.abs(X)
     high = np.cos(np.exp(-up).reshape(2, 12))
@@ -118,7 +118,7 @@ def test_taps_are_in_the_byte_code_only_where_they_are_asked_for(tmp_path: Path)
 def test_a_tensor_s_name_that_is_no_text_keeps_no_model_from_running(
     tmp_path: Path, name: str
 ) -> None:
-    """Its call runs; only a name that the executable can hold is shown."""
+    """Checks that the call runs; a tensor is shown only if the executable can hold its name."""
     b = ModelBuilder()
     x = b.input("x", F32, SHAPE)
     b.output(b.op("NEG", [b.op("ABS", [x], [(name, F32, SHAPE)])], [("y", F32, SHAPE)]))

@@ -1,4 +1,4 @@
-"""Sizes that remember their formulas: these are right for all sizes, and other answers end the trace."""
+"""Tests sizes that record their formulas: these hold for all sizes; a branch on a size ends the trace."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_an_answer_that_is_not_the_same_for_all_sizes_ends_the_trace(
 
 
 class _Leaking(ElementwiseOp):
-    """Its commands depend on a size in a way that no formula has."""
+    """An op whose commands depend on a size in a way that no formula expresses."""
 
     name = "ABS"
 

@@ -1,4 +1,4 @@
-"""The kernels of `IE.Reorder` and `IE.Convert` on a device, against NumPy."""
+"""Tests the kernels of `IE.Reorder` and `IE.Convert` on a device against NumPy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _E = ElementType
 
 @dataclass(frozen=True)
 class Transfer:
-    """A tensor, and what it is to be written as."""
+    """A tensor, with the order and element type to which it is converted."""
 
     tensor: Array
     source: Order
@@ -41,7 +41,7 @@ class Transfer:
 
 
 def transfer(device: Any, transfers: Sequence[Transfer]) -> list[Array]:
-    """All in one function and program: most time goes into building one."""
+    """Runs all transfers in one function and program, since building a program takes most of the time."""
     calls = []
     for one in transfers:
         shape = one.tensor.shape
@@ -100,7 +100,7 @@ HALF = np.array([0, -0.0, 1, -1.5, 65504, -65504, 6e-8, np.inf, -np.inf, 0.1], n
 
 
 def test_each_number_that_both_types_have_is_converted(device: Any) -> None:
-    """Small whole numbers, 21 of them: vectors, and some that are left."""
+    """Checks 21 small whole numbers: whole vectors, and a remainder."""
     transfers = []
     types = list(CL_TYPES)
     for place, source in enumerate(types):

@@ -1,4 +1,4 @@
-"""An op of the user's own, from an extension folder to a run: shapes, types, options, and its kernel."""
+"""Tests a user's own op from an extension folder to a run: shapes, types, options and kernel."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def transform(tmp_path: Path) -> TransformOptions:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A model with two such ops; the file does not say their shapes, as converters leave them."""
+    """A model with two such ops; as from a converter, the file lacks their shapes."""
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 6), shape_signature=(-1, 6))
     options = struct.pack("<B3xf", 1, 2.5)

@@ -1,4 +1,4 @@
-"""Each of MediaPipe's networks, whole on the NPU, gives what stock's plain kernels give."""
+"""Tests that each MediaPipe network, entirely on the NPU, gives the results of stock LiteRT's plain kernels."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ from vendor_reference.drivers.device_choice import find_devices
 from vendor_reference.firmware.program import FirmwareTuning
 
 TOLERANCE = 1e-4
-"""Of an output's greatest magnitude; or three times what XNNPACK differs by. The last bit of the picture changes
-an output of `pose_landmark_full` by 5e-4."""
+"""Allowed error relative to an output's greatest magnitude, or three times XNNPACK's error if that is greater.
+
+A change of the picture's last bit changes an output of `pose_landmark_full` by 5e-4.
+"""
 
 
 @pytest.mark.each_driver
@@ -42,7 +44,7 @@ def test_a_network_is_one_call_and_stocks(
     path, compiled = networks / f"{name}.tflite", tmp_path / "compiled.tflite"
     report = apply(path, compiled, "all")
     assert {op.call for op in report.ops} == {"Partition_0"}
-    assert b'["Pack"' not in compiled.read_bytes()  # weights are packed when they are loaded
+    assert b'["Pack"' not in compiled.read_bytes()  # weights are packed at load
     check(path, compiled)
 
 
@@ -62,7 +64,7 @@ def test_a_network_is_expected_to_gain_as_a_whole(
 def test_a_file_is_the_same_of_each_process(
     networks: Path, tmp_path: Path, name: str, ops: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever order sets have, which driver is there, how many threads, and what `litert-npu tune` has kept."""
+    """Compares files compiled with different hash seeds, drivers, numbers of threads and stored tunings."""
     files = [tmp_path / "first.tflite", tmp_path / "second.tflite"]
     path = networks / f"{name}.tflite"
     infos = [f"--npu_custom_op_info={op},{asset}" for op, asset in assets_of(path).items()]
@@ -88,14 +90,14 @@ def test_a_file_is_the_same_of_each_process(
 
 
 def apply(path: Path, compiled: Path, ops: str) -> Report:
-    """Compiles a network, its custom ops with the kernels of the examples."""
+    """Compiles a network; its custom ops use the kernels of the examples."""
     infos = [CustomOpInfo(op, str(asset)) for op, asset in assets_of(path).items()]
     options = CompilerOptions(infos, vendor_options={"reference_ops": ops})
     return apply_plugin(path, compiled, ApplyOptions(compiler=options))
 
 
 def check(path: Path, compiled: Path) -> None:
-    """Compares outputs with those of stock's plain kernels."""
+    """Compares the outputs with those of stock LiteRT's plain kernels."""
     with CompiledModel.from_file(str(compiled)) as model:
         found = model.run(picture_for(path))
     for output, truth in stocks(path, with_xnnpack=False).items():
@@ -128,7 +130,7 @@ def test_a_network_goes_by_the_batch_and_the_image_of_a_run(networks: Path, tmp_
                 assert np.abs(found - truth).max() <= TOLERANCE * np.abs(truth).max()
         with pytest.raises(
             LiteRtError, match="must be equal, or one of them must be 1"
-        ):  # as in stock
+        ):  # as in stock LiteRT
             network.run({"input_1": np.zeros((1, 96, 130, 3), np.float32)})
 
 

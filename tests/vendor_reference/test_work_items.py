@@ -1,4 +1,4 @@
-"""How many work items run: formulas over the sizes of a tensor."""
+"""Tests the number of work items: formulas over the sizes of a tensor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Shape = tuple[int, ...]
 
 
 def global_size(text: str, given: Shape, output: Shape, *, from_end: bool) -> int:
-    """The global size `text` of an op with one input, whose sizes it is over."""
+    """Evaluates the formula `text` over the input's sizes, for an op with one input."""
     spec = KernelSpec(
         "L",
         (),
@@ -31,7 +31,7 @@ def global_size(text: str, given: Shape, output: Shape, *, from_end: bool) -> in
     [
         ((2, 3, 4, 5), (1, 1, 1, 1), (2, 5, 3, 4)),  # N, H, W, C: B, F, Y, X
         ((3, 4), (3, 4), (0, 0, 3, 4)),
-        ((3, 4), (7,), (0, 0, 0, 4)),  # Y only where the output has two dimensions
+        ((3, 4), (7,), (0, 0, 0, 4)),  # Y counts only if the output has two dimensions
         ((2, 3, 4), (1, 1, 1), (0, 2, 3, 4)),
         ((4,), (1, 1, 1, 1), (1, 1, 1, 4)),
     ],

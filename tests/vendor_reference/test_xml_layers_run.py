@@ -1,4 +1,4 @@
-"""Custom layer configurations from file to result: compiled, and run on the emulated NPU."""
+"""Tests custom layer configurations from file to result: compiled, and run on the emulated NPU."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def compile_and_run(
     assets: Mapping[str, Path] | None = None,
     **options: Any,
 ) -> tuple[Array, Report]:
-    """The first output, and the report; the compiled file is moved to where its assets are not."""
+    """Returns the first output and the report; the compiled file runs without its assets nearby."""
     infos = [CustomOpInfo(op, str(path)) for op, path in (assets or {}).items()]
     target = source.parent / "compiled.tflite"
     compiler = CompilerOptions(infos, **options)
@@ -199,7 +199,7 @@ def test_what_a_configuration_leaves_unsaid_is_in_the_report(tmp_path: Path) -> 
         '<CompilerOptions options="', '<Extra/><CompilerOptions options="-w '
     )
     layer.write_text(text.replace('param="negative_slope" default="0.0"', 'param="negative_slope"'))
-    with pytest.raises(LiteRtError) as error:  # `value *`, and nothing behind it
+    with pytest.raises(LiteRtError) as error:  # the kernel contains `value *` without an operand
         compile_and_run(source, [random()], {"MyRelu": layer})
     assert "custom_layer_kernel.cl" in error.value.where
     assert "relu.xml, op 'MyRelu': define 'neg_slope' is empty" in error.value.hint
@@ -214,7 +214,7 @@ def test_what_a_configuration_leaves_unsaid_is_in_the_report(tmp_path: Path) -> 
 def write_one_op(
     path: Path, inputs: Sequence[Array], constants: Mapping[str, Array], shape: tuple[int, ...]
 ) -> Path:
-    """A model of the op `L`, whose constants come behind its inputs."""
+    """Writes a model of the op `L`, whose constants follow its inputs."""
     b = ModelBuilder()
     tensors = [b.input(f"x{i}", "float32", array.shape) for i, array in enumerate(inputs)]
     tensors += [b.constant(name, array) for name, array in constants.items()]

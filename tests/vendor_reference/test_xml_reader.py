@@ -1,4 +1,4 @@
-"""`.xml` assets: custom layer configurations."""
+"""Tests reading custom layer configurations (`.xml` assets)."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_all_that_a_configuration_can_have_is_read(read: Read) -> None:
     ]
     sizes = layer.kernel
     assert [f.strip() for f in sizes.global_size] == ["((X+15)/16)*16", "Y"]
-    assert list(sizes.local_size) == ["16"]  # the launch fills it up
+    assert list(sizes.local_size) == ["16"]  # lowering appends 1 for Y
     assert (sizes.sizes_of, sizes.counts_from_end) == (TensorArgument(False, 1), True)
     assert not layer.notes
 

@@ -1,4 +1,4 @@
-"""XML as OpenVINO takes it, and what is refused of it."""
+"""Tests the XML reader: it accepts what OpenVINO accepts, and refuses the rest."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_hostile_files_are_refused(text: str | bytes, says: str) -> None:
 )
 @pytest.mark.parametrize("before", ["", "<!DOCTYPE ", "<a x='1' "])
 def test_a_megabyte_of_any_piece_comes_to_an_end(before: str, piece: str) -> None:
-    """Where time grew with the square of the file, this would take hours."""
+    """Checks that time does not grow with the square of the file's size, which would take hours."""
     text = before + piece * ((1 << 20) // len(piece))
     try:
         assert parse(text) is not None

@@ -1,4 +1,4 @@
-"""Outputs that a kernel adds to: the device fills them with zeros before each run."""
+"""Tests outputs that a kernel adds to: the device fills them with zeros before each run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DESCRIPTION = {
 
 @pytest.mark.parametrize("is_dynamic", [False, True], ids=["fixed", "dynamic"])
 def test_each_run_begins_with_zeros(tmp_path: Path, is_dynamic: bool) -> None:
-    """All rows but the last are added up; of one row that is none, and no work item runs."""
+    """The kernel adds up all rows but the last; with a single row no work item runs, so the output stays zero."""
     (tmp_path / "Sums.cl").write_text(KERNEL)
     (tmp_path / "Sums.json").write_text(json.dumps(DESCRIPTION))
     b = ModelBuilder()

@@ -1,4 +1,4 @@
-"""Which OpenCL device is taken."""
+"""Tests which OpenCL device is chosen."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def there(monkeypatch: pytest.MonkeyPatch) -> There:
-    """Makes the machine's drivers: each has one device, or a reason why it has none."""
+    """A function that sets the machine's drivers: each has one device, or a reason why it has none."""
 
     def make(*drivers: DeviceInfo | str) -> None:
         proofs = {}

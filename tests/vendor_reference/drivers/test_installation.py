@@ -1,4 +1,4 @@
-"""Installed drivers are found wherever they are, and what is half installed is a reason, not an error."""
+"""Tests that installed drivers are found everywhere, and that a broken installation is a reason, not an error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vendor_reference.drivers.known import intel
 
 @pytest.fixture
 def vendors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of registrations, on a machine without any other driver."""
+    """A folder of ICD registrations, on a machine without other drivers."""
     folder = tmp_path / "vendors"
     folder.mkdir()
     monkeypatch.setenv("OCL_ICD_VENDORS", str(folder))

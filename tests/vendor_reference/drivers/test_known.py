@@ -1,4 +1,4 @@
-"""What is known of drivers: logs, and what a sandbox leaves open."""
+"""Tests the known drivers: messages in their logs, causes of crashes, and what their sandboxes allow."""
 
 from __future__ import annotations
 

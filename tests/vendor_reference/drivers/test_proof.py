@@ -1,4 +1,4 @@
-"""A driver is used only where a kernel ran right on it, in a process that may crash or hang."""
+"""Tests that a driver is used only after a kernel ran correctly on it, in a process that may crash or hang."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from vendor_reference.programs.program_text import ProgramText
 @pytest.fixture(autouse=True)
 def nothing_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(tmp_path / "cache"))
-    (tmp_path / "cache").mkdir()  # the folder beside a library is part of the question
+    (tmp_path / "cache").mkdir()  # later, it would change the library's folder
     monkeypatch.setattr(proof, "_proofs", {})
 
 
 @pytest.fixture
 def tries(monkeypatch: pytest.MonkeyPatch) -> list[Installation]:
-    """The drivers that were tried, not recalled."""
+    """The drivers that were tried in a process, not recalled from the cache."""
     tried = []
 
     def count(found: Installation) -> Any:
@@ -44,7 +44,7 @@ def tries(monkeypatch: pytest.MonkeyPatch) -> list[Installation]:
 
 
 def library(folder: Path, text: str, *, links: str = "") -> Installation:
-    """A driver's library, compiled of C."""
+    """Compiles a driver's library from C."""
     if shutil.which("cc") is None:
         pytest.skip("no C compiler")
     path = folder / "libdriver.so"
@@ -58,7 +58,7 @@ def of(path: Path) -> Installation:
 
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a new process."""
+    """Clears the proofs in memory, as in a new process."""
     monkeypatch.setattr(proof, "_proofs", {})
 
 
@@ -142,7 +142,7 @@ def test_a_no_is_remembered_for_a_while_and_yields_to_a_repair(
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 4000)
     assert prove(driver).problem and len(tries) == 3
-    (tmp_path / "libneeded.so").write_text("")  # beside it: the folder has changed
+    (tmp_path / "libneeded.so").write_text("")  # a new file in the library's folder
     assert prove(driver).problem and len(tries) == 4
 
 
@@ -170,7 +170,7 @@ def test_a_driver_that_computes_wrong_is_a_no(device: Any, monkeypatch: pytest.M
 def test_the_next_driver_is_used(
     device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beside drivers that are broken in each way."""
+    """Checks this beside drivers that are broken in different ways."""
     good = of(Path(device.library))
     (tmp_path / "bad.icd").write_text("/nowhere/lib.so")
     bad = [library(tmp_path, CRASHES), installation._read_registration(f"{tmp_path}/bad.icd")]
@@ -211,7 +211,7 @@ def test_a_compiler_that_crashes_is_the_kernels_fault_where_the_driver_works(
 def test_a_driver_that_builds_nothing_is_a_no_with_its_log(
     device: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As PoCL's wheel on a CPU that its LLVM does not know."""
+    """Tests a driver such as PoCL's wheel on a CPU that its LLVM does not know."""
     from vendor_reference.device import compiler, proof_worker
 
     nothing = replace(compiler.PROBE, text="no kernel")
