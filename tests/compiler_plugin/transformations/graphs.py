@@ -1,4 +1,4 @@
-"""Graphs of models as the phases have them, whose shapes are inferred."""
+"""Helpers that make graphs with inferred shapes, as transformations get them, and find matches."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from litert.model.graph import Model
 
 
 def graph_of(model: Model, **options: Any) -> Graph:
-    """The main subgraph's."""
+    """Returns the graph of the main subgraph."""
     subgraph = model.subgraphs[0]
     return Graph(model, subgraph, PartialInference(subgraph), **options)
 
 
 def static_graph_of(model: Model) -> Graph:
-    """The main subgraph's, with shapes that are final, as `--static_shape` makes them."""
+    """Returns the graph of the main subgraph with final shapes, as with `--static_shape`."""
     subgraph = model.subgraphs[0]
     inference = PartialInference(subgraph)
     graph = Graph(model, subgraph, inference, static_shape=True)
@@ -28,7 +28,7 @@ def static_graph_of(model: Model) -> Graph:
 
 
 def find_matches(graph: Graph, pattern: Match) -> Iterator[PatternMatch]:
-    """All places that a pattern fits, in execution order of their last ops; they may overlap."""
+    """Finds all matches of a pattern, in execution order of their last ops; matches may overlap."""
     check_pattern(pattern)
     for node in find_candidates(graph, pattern.ops):
         match = find_match(pattern, node)

@@ -1,4 +1,4 @@
-"""Random small models of ops that change shapes; the shapes of results are left out."""
+"""Random small models of ops that change shapes; output shapes are not set."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Out = tuple[str, str, tuple[int, ...]]
 
 
 class RandomModel:
-    """Adds ops to a model, each with a choice of what it reads."""
+    """Adds ops to a model; each op reads a randomly chosen tensor."""
 
     def __init__(self, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
         self.b = ModelBuilder()
         self.draw = draw
-        self.pictures: list[Tensor] = []  # of rank 4, float32
+        self.pictures: list[Tensor] = []  # float32 tensors of rank 4
         self.count = 0
 
     def out(self, element_type: str = "float32") -> Out:
@@ -71,7 +71,7 @@ def _transpose(m: RandomModel) -> Tensor:
 
 
 def _flatten(m: RandomModel) -> Tensor:
-    """As the converter writes it: the shape of what is flattened, computed by ops."""
+    """Adds a flatten as the converter writes it: ops compute the target shape."""
     x = m.picture()
     shape = m.op("SHAPE", [x], "int32", out_type=2)
     batch = m.op(
@@ -113,7 +113,7 @@ def _add(m: RandomModel) -> Tensor:
 
 
 def _resize(m: RandomModel) -> Tensor:
-    """To twice its size, which ops compute."""
+    """Adds a resize to twice the size, which ops compute."""
     x = m.picture()
     shape = m.op("SHAPE", [x], "int32", out_type=2)
     size = m.op("SLICE", [shape, m.ints(1), m.ints(2)], "int32")
@@ -154,7 +154,7 @@ _KINDS: dict[str, Callable[[RandomModel], Tensor | None]] = {
 def shape_models(
     draw: Callable[[st.SearchStrategy[Any]], Any], *, resizable: bool = False
 ) -> Model:
-    """A model of up to eight groups of ops, whose results have no shapes yet."""
+    """Draws a model of up to eight groups of ops, whose outputs have no shapes yet."""
     m = RandomModel(draw)
     shape = (draw(st.integers(1, 2)), draw(st.integers(3, 9)), draw(st.integers(3, 9)), 3)
     unknown = draw(st.sets(st.integers(0, 2), min_size=1)) if resizable else set()

@@ -1,4 +1,4 @@
-"""Small models in a line each: all values are float32 of one shape, and stock runs them."""
+"""Builds small models in one line each; all values are float32 of one shape, and stock LiteRT runs them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHAPE = (1, 2, 2, 4)
 
 
 class Sketch:
-    """A model in the making: `s = Sketch(); x = s.input(); s.graph(s("RELU", x))`."""
+    """Builds a model: `s = Sketch(); x = s.input(); s.graph(s("RELU", x))`."""
 
     def __init__(self) -> None:
         self.builder = ModelBuilder()
@@ -28,7 +28,7 @@ class Sketch:
         return self.builder.input(name, "float32", SHAPE)
 
     def __call__(self, op: str, *inputs: Any, name: str = "", **options: Any) -> Tensor:
-        """An op; a number or array among its inputs is a constant."""
+        """Adds an op; a number or array among its inputs becomes a constant."""
         self._count += 1
         name = name or f"{op.lower()}_{self._count}"
         output = [(name, "float32", SHAPE)]
@@ -40,14 +40,14 @@ class Sketch:
         return made
 
     def several(self, op: str, *inputs: Any, outputs: int, name: str, **options: Any) -> Any:
-        """A builtin op of several outputs, which halve the last axis where it is SPLIT."""
+        """Adds a builtin op with several outputs; SPLIT divides the last axis among them."""
         shape = (*SHAPE[:-1], SHAPE[-1] // outputs) if op == "SPLIT" else SHAPE
         tensors = [self._as_tensor(value, f"{name}/c{i}") for i, value in enumerate(inputs)]
         made = [(f"{name}_{i}", "float32", shape) for i in range(outputs)]
         return self.builder.op(op, tensors, made, **options)
 
     def graph(self, *outputs: Tensor, stage: Phase = Phase.MIDDLE) -> Graph:
-        """The model's graph, once it is done."""
+        """Completes the model and returns its graph."""
         self.builder.output(*outputs)
         model = self.builder.build()
         subgraph = model.subgraphs[0]
@@ -62,7 +62,7 @@ class Sketch:
 
 
 def run_stock(graph: Graph, path: Path, seed: int = 0) -> list[np.ndarray[Any, Any]]:
-    """What stock LiteRT makes of random inputs; tensors that no op has are taken out of the model first."""
+    """Runs stock LiteRT on random inputs, after removing tensors that nothing uses; returns the outputs."""
     from ai_edge_litert.interpreter import Interpreter
 
     graph.infer()

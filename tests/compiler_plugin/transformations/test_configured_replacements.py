@@ -1,4 +1,4 @@
-"""A configuration file and a folder of extensions, from the file of a model to the file of another."""
+"""Tests replacements from a configuration file and a folder of extensions, from model file to model file."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def folder(tmp_path: Path) -> Path:
 def run(
     tmp_path: Path, descriptions: Sequence[dict[str, Any]], folder: Path | None = None
 ) -> tuple[Report, list[Op]]:
-    """Transforms a model of two decoders and a scope `model/other`."""
+    """Transforms a model of two decoders and a scope `model/other`; returns the report and the new ops."""
     graph = build("model/decoder_0", "model/other", "model/decoder_1")
     write_model(graph.model, tmp_path / "in.tflite")
     (tmp_path / "c.json").write_text(json.dumps(descriptions))

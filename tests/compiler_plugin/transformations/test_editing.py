@@ -1,4 +1,4 @@
-"""A model as graphs for a while."""
+"""Tests `edit_model`, which opens a model as graphs for the duration of a `with` block."""
 
 from __future__ import annotations
 

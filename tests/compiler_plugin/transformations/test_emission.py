@@ -1,4 +1,4 @@
-"""A model after its transformations: well-formed, with nothing that it does not need."""
+"""Tests that a transformed model is well-formed, and that nothing unused stays in it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def open_graphs(model: Model) -> list[Graph]:
 
 
 def emitted(graphs: Sequence[Graph]) -> Model:
-    """The model as it comes from the file that is written."""
+    """Emits the graphs; returns their model as read back from its file data."""
     emit_all(graphs)
     return read_model(to_bytes(graphs[0].model))
 
@@ -51,7 +51,7 @@ def emit_all(graphs: Sequence[Graph]) -> None:
 
 
 def run(model: Model, x: np.ndarray[Any, Any] = X) -> dict[str, np.ndarray[Any, Any]]:
-    """Stock's outputs by name."""
+    """Runs stock LiteRT; returns the outputs by name."""
     interpreter = Interpreter(model_content=to_bytes(model))
     for detail in interpreter.get_input_details():
         interpreter.resize_tensor_input(detail["index"], x.shape)
@@ -67,7 +67,7 @@ def names(model: Model) -> list[str]:
 
 
 def two_results() -> Model:
-    """x -> ABS -> a; x -> NEG -> n; both are results."""
+    """Builds x -> ABS -> a and x -> NEG -> n; both are results."""
     b = ModelBuilder()
     x = b.input("x", *F32)
     b.output(b.op("ABS", [x], [("a", *F32)]), b.op("NEG", [x], [("n", *F32)]))
@@ -134,12 +134,12 @@ def test_equal_constants_that_were_added_are_one() -> None:
     for node in graph.get_op_nodes(op="ABS"):
         scale = graph.create_op("MUL", [node.in_port(0).get_source(), np.float32(0.5)])
         node.in_port(0).connect(scale.out_port(0))
-    assert graph.constants()[0].out_port(0).data.get_value() is not None  # w is read
+    assert graph.constants()[0].out_port(0).data.get_value() is not None  # reads w's data
     last = graph.create_op("MUL", [graph.results[0].in_port(0).get_source(), np.full(4, 2, "f4")])
     graph.results[0].in_port(0).connect(last.out_port(0))
     after = emitted([graph])
     constants = {t for op in after.ops() for t in op.inputs if t and t.is_constant}
-    assert len(constants) == 3  # of w and of what has its data there are two
+    assert len(constants) == 3  # w, 0.5, and one that shares w's buffer
     assert len({tensor.buffer for tensor in constants}) == 2
     np.testing.assert_array_equal(run(after)["a2"], np.abs(X) / 2)
 
@@ -197,7 +197,7 @@ def test_one_tensor_that_became_two_results_is_two_again() -> None:
 
 
 def test_stocks_compiled_model_fills_results_that_an_edit_made_one(tmp_path: Any) -> None:
-    """Without an op between, it leaves their memory as it was."""
+    """Without an op between input and output, stock's `CompiledModel` does not write the output buffers."""
     model = two_results()
     (graph,) = open_graphs(model)
     for result in graph.results:

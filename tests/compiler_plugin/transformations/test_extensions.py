@@ -1,4 +1,4 @@
-"""Folders of extensions: what is loaded, what is left alone, and what is refused."""
+"""Tests which files in folders of extensions are loaded, ignored and refused."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_files_import_each_other_as_one_package(tmp_path: Path) -> None:
         },
     )
     found = load(tmp_path)
-    assert names(found) == ["user", "other"]  # what other imports is not loaded twice
+    assert names(found) == ["user", "other"]  # the file that `other` imports is not loaded twice
     numbers = [
         vars(__import__("sys").modules[type(item.transformation).__module__]).get("Numbers")
         for item in found.transformations

@@ -1,4 +1,4 @@
-"""What the bytes of a custom op's options mean: extractors, classes, the mapping file, and who comes first."""
+"""Tests how a custom op's options are decoded: by the mapping file, extractors or op classes, in this order."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_an_extractor_can_make_a_node_another_op() -> None:
 
 
 def test_a_copy_of_an_op_that_was_written_is_the_same_op() -> None:
-    """A vendor's partition has copies of ops, whose names and options are no longer those of the file."""
+    """A partition has copies of ops with the names and options that were written, not those of the model file."""
 
     class Adapter(Extractor):
         op = "vendor.FooV2"

@@ -1,4 +1,4 @@
-"""Constant folding: values of stock's kernels, within a limit, and nothing that only a run knows."""
+"""Tests constant folding: stock LiteRT's kernels compute the values, within a size limit, from constants only."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def values(graph: Graph, op: str, index: int) -> Any:
 
 
 def dense(weights: Any, quantization: Quantization | None = None) -> ModelBuilder:
-    """x [1, 4] -> FULLY_CONNECTED with DEQUANTIZE(weights) [3, 4]."""
+    """Builds x [1, 4] -> FULLY_CONNECTED with DEQUANTIZE(weights) [3, 4]."""
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 4))
     small = b.constant("small", weights, quantization=quantization)
@@ -112,7 +112,7 @@ def test_a_chain_of_constants_becomes_one() -> None:
 
 
 def growing() -> Model:
-    """x + BROADCAST_TO(constant * constant): 4 bytes that would become 4,000."""
+    """Builds x + BROADCAST_TO(constant * constant), where folding would turn 4 bytes into 4,000."""
     b = ModelBuilder()
     x = b.input("x", "float32", (1000,))
     one, two = (b.constant(f"c{i}", np.array([i], np.float32)) for i in (1, 2))
@@ -142,7 +142,7 @@ def test_the_limit_is_for_all_folds_together_and_custom_ops_come_first() -> None
     x = b.input("x", "float32", (100,))
     y = b.op("ADD_N", [x, made[0], made[2]], [("y", "float32", (100,))])
     b.output(b.custom("Mine", [y, made[1]], [("z", "float32", (100,))]))
-    graph = graph_of(b.build(), fold_limit=300)  # each adds 400 bytes, and frees 200
+    graph = graph_of(b.build(), fold_limit=300)  # each fold adds 400 bytes and frees 200
     assert FoldDequantize().find_and_replace_pattern(graph) == 1
     mine = graph.get_op_nodes(op="Mine")[0].in_port(1).get_source()
     assert mine is not None and mine.node.is_const
@@ -205,7 +205,7 @@ def test_what_comes_of_a_shape_is_folded_only_where_shapes_are_final() -> None:
 def test_an_op_that_stock_cannot_run_stays_and_others_are_folded() -> None:
     b = ModelBuilder()
     x = b.input("x", "float32", (2,))
-    bad = b.constant("bad", np.array([7], np.int32))  # past the end
+    bad = b.constant("bad", np.array([7], np.int32))  # out of range
     one = b.constant("one", np.array([1, 2], np.float32))
     lost = b.op("GATHER", [one, bad], [("lost", "float32", (1,))], axis=0)
     good = b.op("NEG", [one], [("good", "float32", (2,))])
@@ -238,7 +238,7 @@ BINARY = ["ADD", "DIV", "MAXIMUM", "MINIMUM", "MUL", "SQUARED_DIFFERENCE", "SUB"
 
 @st.composite
 def constant_models(draw: st.DrawFn) -> Model:
-    """A few ops, of which some depend on constants alone."""
+    """Draws a model of a few ops; some of them depend only on constants."""
     b = ModelBuilder()
     elements = st.floats(-4, 4, width=32)
     known: list[Tensor] = [
@@ -285,7 +285,7 @@ def test_selfie_segmentation_computes_the_same_bits_without_dequantize(networks:
 
 
 def before_custom_op(graph: Graph) -> Model:
-    """What stays on the CPU before the model's custom op, with all that this reads as results."""
+    """Cuts the model off before its custom op, whose inputs become the results; this part stays on the CPU."""
     model, subgraph = graph.model, graph.subgraph
     custom = next(op for op in subgraph.ops if op.is_custom)
     end = subgraph.ops.index(custom)

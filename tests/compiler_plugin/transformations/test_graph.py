@@ -1,4 +1,4 @@
-"""Nodes, ports and connections over a model: what is seen, what an edit does, and what it leaves alone."""
+"""Tests nodes, ports and connections over a model: what they show, and what an edit changes and what not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from litert.model.positions import (
 
 
 def build_chain() -> Model:
-    """x -> CONV_2D -> RELU -> ADD(x2) -> y; `relu` is read twice, by ADD and by a second result."""
+    """Builds x -> CONV_2D -> RELU -> ADD -> y; ADD also reads `conv`, and `relu` is a second result."""
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 4, 4, 2))
     w = b.constant("w", np.ones((3, 1, 1, 2), np.float32))

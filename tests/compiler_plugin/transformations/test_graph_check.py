@@ -1,4 +1,4 @@
-"""What the check of a whole graph finds, and how much it looks at."""
+"""Tests what the check of a whole graph finds, and how much of the graph it reads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ F32 = ("float32", (1, 4))
 
 
 def build() -> Model:
-    """x -> ABS -> NEG -> MUL(w) -> y, and a branch with tensors of its own."""
+    """Builds x -> ABS -> NEG -> MUL(w) -> y, and a second subgraph with its own tensors."""
     b = ModelBuilder()
     x, w = b.input("x", *F32), b.constant("w", np.ones(4, np.float32))
     neg = b.op("NEG", [b.op("ABS", [x], [("abs", *F32)])], [("neg", *F32)])

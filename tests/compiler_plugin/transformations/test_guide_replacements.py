@@ -1,4 +1,4 @@
-"""The replacements that the Model Optimizer's guide describes, as extensions: Flatten, TopK and Swish."""
+"""Tests the replacements that the Model Optimizer's guide describes, as extensions: Flatten, TopK and Swish."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def transform(model: Model, source: str, phase: str, tmp_path: Path) -> Path:
 
 
 def run(path: Path, *shapes: tuple[int, ...]) -> tuple[np.ndarray[Any, Any], list[Any]]:
-    """A random input of some shape, and what stock makes of it; the outputs of the last shape."""
+    """Runs stock LiteRT on a random input of each shape; returns the last input and its outputs."""
     from ai_edge_litert.interpreter import Interpreter
 
     interpreter = Interpreter(model_path=str(path), num_threads=1)

@@ -1,4 +1,4 @@
-"""Shapes and layouts that a user asks for inputs and outputs: `--input_shape`, `--data_layout`."""
+"""Tests `--input_shape` and `--data_layout`, which set shapes and layouts of inputs and outputs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TO_NHWC, TO_NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 
 
 def transformed(folder: Path, model: Model, **options: Any) -> tuple[Model, list[str]]:
-    """The model that comes out, and what the report warns of."""
+    """Transforms a model; returns the new model and the warnings of the report."""
     write_model(model, folder / "in.tflite")
     asked = TransformOptions(**{"selection": ["all"], **options})
     report = transform_file(folder / "in.tflite", folder / "out.tflite", asked)

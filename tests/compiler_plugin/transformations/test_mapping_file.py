@@ -1,4 +1,4 @@
-"""The mapping file: ops declared in a few lines, with shapes by formula, and its published schema."""
+"""Tests the mapping file, which declares ops with shape formulas, and its published schema."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def file_of(**op: Any) -> dict[str, Any]:
 
 
 def make_graph(path: Path, batch: int = 1, outputs: int = 1) -> Graph:
-    """A model with Upscale, of a picture and a vector of weights, which RELU reads."""
+    """Builds a model in which Upscale reads an image and a vector of weights, and RELU reads Upscale."""
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 4, 6, 3), shape_signature=(batch, 4, 6, 3))
     w = b.input("w", "int8", (5,))
@@ -92,7 +92,7 @@ def test_all_parameters_or_none_are_attributes(tmp_path: Path) -> None:
     for op in ({}, {"parameters": "all"}):
         node = make_graph(written(tmp_path, file_of(**op))).nodes[0]
         assert node.attributes() == {"scale": 2, "type": "nearest"}
-        assert node.type == "Upscale"  # whatever parameters are called
+        assert node.type == "Upscale"  # although a parameter is called `type`
         write_attributes(node)
         assert bytes(node.custom_options) == OPTIONS
         node.scale = 3

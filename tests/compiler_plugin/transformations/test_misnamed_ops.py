@@ -1,4 +1,4 @@
-"""A transformation that looks for an op under a name of other frameworks is told TFLite's."""
+"""Tests the warning, which gives TFLite's name, for a transformation that uses another framework's op name."""
 
 from __future__ import annotations
 

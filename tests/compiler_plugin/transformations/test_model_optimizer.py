@@ -1,4 +1,4 @@
-"""Extensions that are written for the Model Optimizer: their imports change, and nothing else."""
+"""Tests extensions that are written for the Model Optimizer, with changed imports and no other change."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ IMPORT = "from compiler_plugin.transformations.model_optimizer import "
 def transform(
     folder: Path, s: Sketch, *outputs: Any, part: str = "front", config: str = "", text: str
 ) -> list[str]:
-    """Runs an extension on a model; gives the ops that come out, and lets stock compare the results."""
+    """Runs an extension on a model, and compares the outputs in stock LiteRT; returns the names of the new ops."""
     file = folder / "mine" / part / "extension.py"
     file.parent.mkdir(parents=True)
     file.write_text(dedent(text))
@@ -210,7 +210,7 @@ def test_a_pattern_of_nodes_and_edges_is_fused(
 def test_what_has_other_edges_is_no_match_and_no_node_is_two(tmp_path: Path) -> None:
     s = Sketch()
     sigmoid = s("LOGISTIC", s.input())
-    result = s("MUL", sigmoid, sigmoid, name="result")  # two edges
+    result = s("MUL", sigmoid, sigmoid, name="result")  # two edges from one node
     names = transform(tmp_path, s, result, text=SWISH.replace("EDGE", ""))
     assert names == ["LOGISTIC", "MUL"]
 
@@ -589,7 +589,7 @@ def test_neighbours_are_nodes_in_the_front_phase_and_data_behind_it(graph: Graph
     assert add.in_node(0).shape.tolist() == [1, 3, 2, 4]
     add.in_node(1).shape = np.array([1, 5, 2, 4])
     assert add.out_port(0).data.get_shape() == (1, 5, 2, 4)
-    graph.create_op("MUL", [data, (relu, 0)])  # as what is read
+    graph.create_op("MUL", [data, (relu, 0)])  # data nodes can be inputs of a new op
 
 
 def test_constants_have_value_and_shape_which_can_be_set(graph: Graph) -> None:
@@ -982,7 +982,7 @@ def test_the_ports_that_a_class_counts_are_there_on_an_op_of_the_model(tmp_path:
     write_model(s.builder.build(), tmp_path / "in.tflite")
     options = TransformOptions([str(tmp_path / "mine")])
     transform_file(tmp_path / "in.tflite", tmp_path / "out.tflite", options)
-    transform_file(tmp_path / "out.tflite", "", options)  # where it is normalized already
+    transform_file(tmp_path / "out.tflite", "", options)  # already normalized here
     with read_model(tmp_path / "out.tflite") as model:
         (op,) = model.ops()
         assert [tensor and tensor.name for tensor in op.inputs] == ["x", "y/Dims"]

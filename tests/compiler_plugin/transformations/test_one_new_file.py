@@ -1,4 +1,4 @@
-"""A transformation of ours and a layout rule are one new file each, and no other edit."""
+"""Tests that a new built-in transformation or layout rule needs one new file and no other edit."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def build(*ops: str) -> Model:
 
 
 def extend(package: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets modules of a package lie in a folder too."""
+    """Adds a folder to the search path of a package's modules."""
     paths = list(importlib.import_module(package).__path__)
     monkeypatch.setattr(f"{package}.__path__", [*paths, str(folder)])
 

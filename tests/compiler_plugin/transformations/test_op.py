@@ -1,4 +1,4 @@
-"""Ops of users' own: classes, the nodes that they create, and what infers those."""
+"""Tests users' op classes, the nodes that they create, and the inference of those nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from litert.model.builder import ModelBuilder
 
 
 class Softmax(Op):
-    # the class attribute defining a name of the operation
+    # the name of the op
     op = "SoftMax"
     enabled = False
 
@@ -42,7 +42,7 @@ class Softmax(Op):
 
     @staticmethod
     def infer(node: Node) -> None:
-        """Output of the input's shape."""
+        """Sets the output's shape to the input's."""
         node.out_port(0).data.set_shape(node.in_port(0).data.get_shape() or ())
 
 
@@ -56,13 +56,13 @@ class Reshape(Op):
     @staticmethod
     def infer(node: Node) -> None:
         input_shape = node.in_port(0).data.get_shape()  # get the input tensor shape
-        new_shape = node.in_port(1).data.get_value()  # may have special values like 0 and -1
+        new_shape = node.in_port(1).data.get_value()  # may contain the special values 0 and -1
         assert input_shape is not None and new_shape is not None
         sizes = [int(input_shape[i]) if s == 0 else int(s) for i, s in enumerate(new_shape)]
         if -1 in sizes and -1 not in input_shape:
             sizes[sizes.index(-1)] = int(np.prod(input_shape)) // -int(np.prod(sizes))
         value = node.in_port(0).data.get_value()
-        if value is not None:  # shape will be updated automatically with the value's
+        if value is not None:  # setting a value also sets the shape
             node.out_port(0).data.set_value(value.reshape(sizes))
         else:
             node.out_port(0).data.set_shape(sizes)
@@ -71,7 +71,7 @@ class Reshape(Op):
 def make_graph(
     stage: Phase = Phase.MIDDLE, ops: OpLibrary | None = None, batch: int = 2
 ) -> tuple[Graph, Node]:
-    """A graph of one op, RELU, with an input of [batch, 6]."""
+    """Builds a graph of one op, RELU, with an input of shape [batch, 6]."""
     b = ModelBuilder()
     x = b.input("x", "float32", (max(batch, 1), 6), shape_signature=(batch, 6))
     b.output(b.op("RELU", [x], [("y", "float32", (max(batch, 1), 6))]))
@@ -203,7 +203,7 @@ def test_ops_stay_apart_from_nodes() -> None:
     first, second = op.create_node([x]), op.create_node([x])
     first.axis = 7
     assert second.axis == 1 and op.attrs["axis"] == 1
-    with pytest.raises(TypeError):  # what is written cannot change unseen
+    with pytest.raises(TypeError):  # lists become tuples, so that no change goes unnoticed
         first.pads[0] = 5
     assert first.pads == (1, 2)
 
@@ -282,7 +282,7 @@ def test_the_shape_of_what_was_there_before_is_not_an_infer_s() -> None:
     graph, x = make_graph()
     relu = graph.get_op_nodes(op="RELU")[0]
     node = Softmax(graph, {"infer": lambda node: None}).create_node([x])
-    graph.replace_node(relu, node)  # whose shape it gets
+    graph.replace_node(relu, node)  # node gets relu's shape
     with pytest.raises(LiteRtError, match="infer has not set the shape of output 0 of SoftMax"):
         graph.infer()
 
@@ -338,7 +338,7 @@ def test_an_op_that_nobody_can_infer_is_found_before_it_is_written() -> None:
     relu = graph.get_op_nodes(op="RELU")[0]
     first = Silent(graph, {}).create_node([x])
     second = Silent(graph, {}).create_node([first])
-    graph.replace_node(relu, second)  # whose shape it gets
+    graph.replace_node(relu, second)  # second gets relu's shape
     graph.infer()
     with pytest.raises(
         LiteRtError, match=r"the shape of tensor 'silent', which .* writes, is not known"

@@ -1,4 +1,4 @@
-"""What of a user's op is written to the file: three kinds of record, as a FlexBuffer or a C struct."""
+"""Tests how attributes of a user's op are written to a file: three kinds of record, as FlexBuffer or C struct."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Scale(Op):
 
 
 def make_graph(op: str = "RELU", options: bytes | None = None) -> tuple[Graph, Node]:
-    """A graph of one op, with the classes of this file for ops of the model."""
+    """Builds a graph of one op; this module's op classes are known for ops of the model."""
     b = ModelBuilder()
     x = b.input("x", "float32", (2, 6))
     made = [("y", "float32", (2, 6))]
@@ -97,7 +97,7 @@ def make_graph(op: str = "RELU", options: bytes | None = None) -> tuple[Graph, N
 
 
 def written(node: Node) -> Any:
-    """The options in the model, decoded."""
+    """Writes a node's attributes; returns the decoded options."""
     write_attributes(node)
     return find_flexbuffer_options(node.custom_options)
 
@@ -212,7 +212,7 @@ def test_one_change_leaves_all_other_options(options: dict[str, Any], value: Any
     before = find_flexbuffer_options(data)
     assert isinstance(before, Mapping)
     _, node = make_graph("Unknown", data)
-    node["mine"] = value  # no option
+    node["mine"] = value  # not an option of the op
     write_attributes(node)
     assert bytes(node.custom_options) == data
     if "a" in options:

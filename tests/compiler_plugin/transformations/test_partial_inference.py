@@ -1,4 +1,6 @@
-"""Shapes, types and values after edits: as stock's interpreter has them, and no more of them than must be."""
+"""Tests that inferred shapes, types and values are those of stock's interpreter, and that no more than needed is
+inferred after an edit.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def signature(tensor: Tensor) -> tuple[int, ...]:
 
 
 def stock_shapes(model: Model, sizes: Sequence[Sequence[int]] = ()) -> Shapes:
-    """What stock's interpreter has after a run, with inputs of these sizes."""
+    """Returns the shapes in stock's interpreter after a run with inputs of the given sizes."""
     interpreter = Interpreter(
         model_content=to_bytes(model),
         experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
@@ -86,7 +88,7 @@ def test_a_dimension_that_is_said_to_be_known_is_so_at_every_size(model: Model) 
         with pytest.raises(RuntimeError):
             stock_shapes(model)
         return
-    with suppress(RuntimeError):  # a picture may be too small, at the size that it starts with
+    with suppress(RuntimeError):  # the initial size may be too small for the ops
         assert shapes_of(model) == stock_shapes(model)
     unknown = [i for i, size in enumerate(signature(graph.subgraph.inputs[0])) if size < 0]
     seen = {t.name: [signature(t)] for op in model.ops() for t in op.outputs}
@@ -117,7 +119,7 @@ def test_shapes_of_real_networks_are_those_of_the_file(networks: Path) -> None:
 
 
 def three_ops() -> Model:
-    """x [1, 8, 8, 4] -> RELU -> MAX_POOL_2D -> ABS."""
+    """Builds x [1, 8, 8, 4] -> RELU -> MAX_POOL_2D -> ABS."""
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 8, 8, 4))
     relu = b.op("RELU", [x], [("relu", "float32", (1, 8, 8, 4))])
@@ -137,7 +139,7 @@ def node(graph: Graph, name: str) -> Node:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The ops of each region that stock is asked about."""
+    """The names of the ops in each region that stock LiteRT infers."""
     from compiler_plugin.transformations import shape_probe
 
     found: list[list[str]] = []
@@ -213,7 +215,7 @@ def test_quantize_needs_a_type_that_nobody_can_guess() -> None:
     assert quantize.out_port(0).data.get_shape() == (1, 8, 8, 4)
 
 
-# Ops that stock cannot be asked about.
+# Ops that stock LiteRT cannot infer.
 
 
 def with_custom_op() -> Model:
@@ -277,7 +279,7 @@ def test_a_value_that_a_user_op_finds_goes_on_through_stock() -> None:
 
 
 def test_a_user_op_with_unknown_dimensions_is_inferred_for_each_size_that_is_tried() -> None:
-    """Twice the rows that there are: added to what stock makes of the same rows."""
+    """ADD reads the user op, which doubles the rows, and a CONCATENATION of as many, which stock LiteRT infers."""
     b = ModelBuilder()
     x = b.input("x", "float32", (3, 8), shape_signature=(-1, 8))
     b.output(b.op("ABS", [x], [b.tensor("y", "float32", (3, 8), shape_signature=(-1, 8))]))
@@ -383,7 +385,7 @@ def test_static_shapes_are_unknown_only_where_they_depend_on_data() -> None:
 
 
 class UnreadBlob(Blob):
-    """Data that nobody may look at."""
+    """Data that must not be read."""
 
     __slots__ = ()
 

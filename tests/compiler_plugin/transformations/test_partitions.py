@@ -1,4 +1,4 @@
-"""The back phase in partitions of a vendor that asks for NCHW."""
+"""Tests the back phase in partitions of a vendor that requests NCHW."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns: what each of their parts means, where they fit, and which of them are refused."""
+"""Tests patterns: what each part means, where patterns match, and which patterns are refused."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_inputs_of_other_ops_match_as_written_only() -> None:
 
 
 def test_orders_of_nested_commutative_ops_are_tried_together() -> None:
-    """(a + b) * b with a = relu: only one of four orders has the same `b` in both places."""
+    """In (a + b) * b with a = relu, only one of the four input orders gives the same `b` in both places."""
     pattern = Match("MUL", Match("ADD", Any("a"), Any("b")), Any("b"))
     for flip in range(4):
 
@@ -213,7 +213,7 @@ def test_dots_stand_for_any_number_of_inputs(inputs: tuple[Anything, ...], fits:
 
 
 def test_outputs_of_one_op_are_told_apart() -> None:
-    """A gated linear unit: the first half by the sigmoid of the second, of the same split."""
+    """A gated linear unit multiplies the first output of a SPLIT by the sigmoid of the second."""
     pattern = Match(
         "MUL",
         Match("SPLIT", Const(value=3), Any("x"), name="split"),
@@ -314,7 +314,7 @@ def test_an_input_of_the_model_can_be_named_as_such() -> None:
     pattern = Match("RELU", Match("Parameter", name="input"))
     (match,) = find(pattern, lambda s, x: s("RELU", x))
     assert isinstance(match.named["input"], Node)
-    assert [node.op for node in match.nodes] == ["RELU"]  # an input is no op that could go
+    assert [node.op for node in match.nodes] == ["RELU"]  # not the model input
     assert not find(pattern, lambda s, x: s("RELU", s("TANH", x)))
 
 

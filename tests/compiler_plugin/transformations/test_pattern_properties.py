@@ -1,4 +1,4 @@
-"""Random graphs: what was planted is found, what is cut out fits, and rewrites keep what is computed."""
+"""Tests patterns on random graphs: planted and cut-out patterns are found, and rewrites keep the outputs."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 def plant_swish(s: Sketch, x: Tensor, r: random.Random) -> Tensor:
-    """x / (1 + exp(-beta * x)); only these have a DIV."""
+    """Adds x / (1 + exp(-beta * x)); the graph has no other DIV."""
     scaled = s("MUL", *r.sample([x, -r.choice([0.5, 1.0, 1.5])], 2))
     return s("DIV", x, s("ADD", *r.sample([1.0, s("EXP", scaled)], 2)))
 
 
 def build(r: random.Random, swishes: int = 0, ops: int = 20) -> tuple[Graph, int]:
-    """A random graph, and how many swishes it has."""
+    """Builds a random graph; returns it and the number of its swishes."""
     s = Sketch()
     values = [s.input("x"), s.input("y")]
     for index in r.sample(range(ops + swishes), ops + swishes):
@@ -86,7 +86,7 @@ def test_as_many_are_found_as_were_planted(seed: int, count: int) -> None:
 
 
 def cut_out(root: Node, r: random.Random) -> Match:
-    """A pattern of an op and some of what it reads, with inputs that commute in any order."""
+    """Makes a pattern from an op and some of the ops that it reads, with commutative inputs in any order."""
     made: dict[Node, Match] = {}
 
     def make(port: OutPort | None) -> Pattern | None:
@@ -159,7 +159,7 @@ class Negate(PatternReplacement):
 
 
 def run(graph: Graph, folder: str, seed: int) -> list[np.ndarray[Anything, Anything]]:
-    """What stock makes of a graph, once it is found to be whole."""
+    """Checks a graph, and runs it in stock LiteRT; returns the outputs."""
     graph.infer()
     check_graph(graph)
     return run_stock(graph, Path(folder) / "model.tflite", seed)

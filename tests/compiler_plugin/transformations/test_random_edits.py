@@ -1,4 +1,4 @@
-"""Two thousand random edits: none leaves a model that stock refuses, or that computes something else."""
+"""Tests that after thousands of random edits stock LiteRT accepts each model and computes the expected outputs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EDITS_A_MODEL, MODELS = 28, 110
 
 
 def random_model(rng: random.Random) -> Model:
-    """Ops on rows of four numbers; of some models a run tells how many rows."""
+    """Builds a model of ops on rows of four numbers; in some models, the number of rows is known only in a run."""
     b = ModelBuilder()
     rows = rng.choice([ROWS, ROWS, -1])
 
@@ -76,7 +76,7 @@ def rng_array(rng: random.Random, shape: tuple[int, ...]) -> Array:
 
 
 class Evaluation:
-    """What a graph computes, as its ports say, in NumPy."""
+    """Computes in NumPy what a graph computes, by following its ports."""
 
     def __init__(self, inputs: dict[str, Array]) -> None:
         self._inputs = inputs
@@ -108,7 +108,7 @@ class Evaluation:
     def _apply(self, node: Node, inputs: list[Array]) -> list[Array]:
         if node.op == "SHAPE":
             return [np.array(inputs[0].shape, np.int32)]
-        if node.op == "RESHAPE":  # what emission puts before a result
+        if node.op == "RESHAPE":  # emission inserts it before a result
             return inputs[:1]
         if node.op == "SPLIT":
             return np.split(inputs[1], 2, axis=1)
@@ -130,7 +130,7 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
 
 
 class Editor:
-    """Makes random edits of a graph; what they need is chosen so that they can be right."""
+    """Makes random edits of a graph, with operands for which the edits are valid."""
 
     def __init__(self, graph: Graph, rng: random.Random) -> None:
         self.graph = graph
@@ -145,7 +145,7 @@ class Editor:
     def edit(self) -> None:
         self.rng.choice(self.edits)()
 
-    # What there is to choose from.
+    # Operands of edits.
 
     def sources(self, like: OutPort | None = None) -> list[OutPort]:
         nodes = [n for n in (*self.graph.parameters, *self.graph.nodes) if n.op != "SHAPE"]
@@ -154,7 +154,7 @@ class Editor:
         return [port for port in ports if width_of(port) == width]
 
     def destinations(self) -> list[InPort]:
-        """Input ports that read no constant: what they read may be another value of the same shape."""
+        """Returns input ports that may read any other value of the same shape: those that read no constant."""
         ports = [
             p for node in [*self.graph.nodes, *self.graph.results] for p in node.in_ports().values()
         ]
@@ -162,7 +162,7 @@ class Editor:
         return [p for p, s in sources if s and not (s.node.is_const or s.node.op == "SHAPE")]
 
     def source_for(self, port: InPort) -> OutPort | None:
-        """A value of the same shape, which does not depend on who reads it."""
+        """Returns a value of the same shape that does not depend on the port's node, if there is one."""
         behind = set(self.behind(port.node))
         found = [s for s in self.sources(port.get_source()) if s.node not in behind]
         return self.rng.choice(found) if found else None
@@ -296,10 +296,10 @@ class Editor:
     def sort(self) -> None:
         self.graph.topological_sort()
 
-    # Edits that cannot be right.
+    # Invalid edits.
 
     def close_a_cycle(self) -> None:
-        """What only the whole shows is found by the check; the way back is open."""
+        """Closes a cycle, which only the check of the whole graph finds, and opens it again."""
         port = self.rng.choice(self.destinations())
         old = port.get_source()
         behind = [n for n in self.behind(port.node) if n is not port.node and n.is_op]
@@ -311,7 +311,7 @@ class Editor:
             port.connect(old)
 
     def refuse(self) -> None:
-        """Each is refused, and changes nothing at all."""
+        """Checks that invalid edits are refused and change nothing."""
         graph, node = self.graph, self.rng.choice(self.ops())
         source, other = self.rng.choice(self.sources()), random_model(self.rng)
         foreign = Graph(other, other.subgraphs[0]).parameters[0].out_port(0)
@@ -368,7 +368,7 @@ def width_of(port: OutPort) -> int:
 
 
 def picture(graph: Graph) -> tuple[object, ...]:
-    """All of a graph that edits can change."""
+    """Returns everything in a graph that an edit can change."""
     return (
         [
             (op.name, op.code.version, list(map(id, op.inputs)), list(map(id, op.outputs)), op.options)

@@ -1,4 +1,4 @@
-"""Replacing ops and patterns: what takes their place, what goes, what stays, and what is refused."""
+"""Tests replacements of ops and patterns: what takes their place, what is removed or kept, and what is refused."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_an_op_that_is_read_outside_stays_when_the_last_one_is_replaced() -> Non
 
 
 def make(rewrite: Callable[..., Anything], pattern: Match | None = None) -> PatternReplacement:
-    """A replacement of RELU, or of another pattern, by what a function gives."""
+    """Makes a replacement of RELU, or of another pattern, by the result of a function."""
     wanted = pattern or Match("RELU", Any("x"), name="relu")
 
     class Rewritten(PatternReplacement):
@@ -150,7 +150,7 @@ def test_what_is_new_gets_the_name_though_other_new_ops_read_it(asks: bool) -> N
         first = graph.create_op(
             "SLICE", [x, np.zeros(4, np.int32), np.array([1, 2, 2, 2], np.int32)]
         )
-        if asks:  # which sorts the graph
+        if asks:  # asking for a shape sorts the graph
             assert first.out_port(0).data.get_shape() == (1, 2, 2, 2)
         return [first, graph.create_op("ABS", [first])]
 
@@ -252,7 +252,7 @@ def test_outputs_that_change_places_are_read_as_they_were_before(tmp_path: Path)
 
 
 def test_new_matches_that_a_rewrite_makes_are_found() -> None:
-    """Cancelling NEG in pairs: from five one is left, though only neighbours are seen."""
+    """The rewrite removes two NEG in a row; of five in a row, one is left."""
     s = Sketch()
     x = s.input()
     for _ in range(5):
@@ -264,7 +264,7 @@ def test_new_matches_that_a_rewrite_makes_are_found() -> None:
 
 
 def test_a_match_that_a_rewrite_elsewhere_makes_possible_is_found() -> None:
-    """TANH is read by NEG and by RELU; only once NEG is gone does it have one reader."""
+    """NEG and RELU read TANH; the rewrite of RELU needs a TANH with one reader, so NEG must be removed first."""
     s = Sketch()
     tanh = s("TANH", s.input())
     graph = s.graph(s("ADD", s("RELU", tanh), s("NEG", tanh)))

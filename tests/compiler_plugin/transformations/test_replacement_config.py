@@ -1,4 +1,4 @@
-"""Configurations of sub-graph replacements: the reader, and the published schema, which say the same."""
+"""Tests the reader of sub-graph replacement configurations, and that the published schema agrees with it."""
 
 from __future__ import annotations
 

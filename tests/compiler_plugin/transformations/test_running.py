@@ -1,4 +1,4 @@
-"""What runs, in which order, what is said of it, and what becomes of errors in a user's file."""
+"""Tests which transformations run and in which order, the report, and how errors in a user's file are raised."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Run = Callable[..., Report]
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """Two subgraphs: `y = RELU(ABS(x))`, and one with an ABS alone."""
+    """A model file of two subgraphs: `y = RELU(ABS(x))`, and a single ABS."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", (2, 3))
     y = builder.op("ABS", [x], [("a", "float32", (2, 3))])
@@ -37,7 +37,7 @@ def model(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(model: Path, tmp_path: Path) -> Run:
-    """Runs transformations whose `find_and_replace_pattern` has the body given: `run(middle_a="return 1")`."""
+    """Runs transformations with given bodies of `find_and_replace_pattern`, as in `run(middle_a="return 1")`."""
 
     def transform(selection: Sequence[str] = (), dump: str = "", **bodies: str) -> Report:
         for name, body in bodies.items():
@@ -127,7 +127,7 @@ def test_ops_that_nobody_reads_go_where_the_transformation_says_so(
     count = "return len(graph.get_op_nodes(op='ABS'))"
     report = run(middle_a=f"force_clean_up = {says_so}\n---\n{leave}", middle_b=count)
     assert mine(report)[1].matches == abs_after
-    assert op_names(tmp_path / "out.tflite") == ["RELU", "ABS"]  # gone when the phase is over
+    assert op_names(tmp_path / "out.tflite") == ["RELU", "ABS"]  # removed at the end of the phase
 
 
 def test_the_report_has_a_line_for_each(run: Run, tmp_path: Path) -> None:

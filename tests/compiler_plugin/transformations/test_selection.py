@@ -1,4 +1,4 @@
-"""What `--transformations` chooses of those that are loaded."""
+"""Tests which loaded transformations `--transformations` selects."""
 
 from __future__ import annotations
 

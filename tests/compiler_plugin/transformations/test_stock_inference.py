@@ -1,4 +1,4 @@
-"""What stock is asked about regions of ops: never with weights, and never so that it crashes."""
+"""Tests how stock LiteRT infers regions of ops: it never gets weights, and it never crashes."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_options_that_a_file_leaves_out_are_the_schemas_defaults(name: str) -> N
     b.op(name, [x], [("y", "float32", ())])
     (op,) = b.graph.ops
     op.options = op.options_2 = None
-    ask(b)  # stock itself would crash
+    ask(b)  # stock LiteRT would crash without the defaults
     assert op.options is None
 
 
@@ -211,7 +211,7 @@ def test_options_that_a_file_leaves_out_are_the_schemas_defaults(name: str) -> N
 
 
 def big(b: ModelBuilder, kind: str, shape: tuple[int, ...], **options: Any) -> Tensor:
-    """A constant that is too large to be given to stock with its data."""
+    """Adds a constant that is too large to be passed to stock LiteRT with its data."""
     numbers = np.arange(np.prod(shape), dtype=np.int64).reshape(shape) % 5
     return b.constant("w", numbers, kind, **options)
 
@@ -272,7 +272,7 @@ def test_scales_in_a_tensor_of_their_own_come_along() -> None:
     w = big(b, "int4", (32, 64), quantization=quantization)
     b.op("FULLY_CONNECTED", [x, w, None], [("y", "float32", ())])
     found = ask(b)
-    assert found.shapes or found.reason  # stock's kernels without XNNPACK may refuse it, by name
+    assert found.shapes or found.reason  # without XNNPACK, stock's kernels may refuse the op
 
 
 def test_variables_and_text_are_inputs_that_nobody_sets() -> None:
@@ -283,7 +283,7 @@ def test_variables_and_text_are_inputs_that_nobody_sets() -> None:
     y = b.op("SVDF", [x, feature, time, None, state], [("y", "float32", ())], rank=1)
     texts = b.constant("texts", np.array([["a", "bc"]]))
     b.op("RESHAPE", [texts, b.constant("s", np.array([2], np.int32))], [("r", "string", ())])
-    assert ask(b) == Prepared({y: (1, 4)}, 1, "")  # texts get their shape in a run
+    assert ask(b) == Prepared({y: (1, 4)}, 1, "")  # string tensors get their shape in a run
 
 
 def test_gigabytes_of_weights_take_neither_memory_nor_disk(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Random sub-graphs of random graphs: found or refused for what they are, and a copy computes the same."""
+"""Tests random sub-graphs of random graphs: valid ones are found, others refused, and a copy computes the same."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BINARY = ("ADD", "MUL", "SUB", "MAXIMUM")
 
 
 def build(r: random.Random, ops: int) -> Graph:
-    """A random graph, some of whose ops are in scope `in`."""
+    """Builds a random graph with some ops in scope `in`."""
     s = Sketch()
     values = [s.input("x"), s.input("y")]
     threshold = r.choice([0.2, 0.5, 0.8])
@@ -50,7 +50,7 @@ def readers_of(node: Node) -> list[Node]:
 
 
 def comes_back(nodes: list[Node]) -> bool:
-    """Whether a way leads out of a set of ops and into it again; each op is looked at from each."""
+    """Returns whether a path leads out of a set of ops and back into it; searches from each op in turn."""
     inside = set(nodes)
     for start in nodes:
         waiting = [reader for reader in readers_of(start) if reader not in inside]
@@ -81,7 +81,7 @@ class Copy(SubgraphReplacement):
 
 
 def check_copy(graph: Graph, description: ReplacementDescription, seed: int) -> None:
-    """A copy takes the place: of as many ops, with the names of the outputs, and the same values."""
+    """Replaces a sub-graph by a copy; checks the number of ops, the names of the outputs and the values."""
     count = len(graph.nodes)
     (match,) = matching_instances(graph, description)
     kept = {port.name for port in match.outputs}

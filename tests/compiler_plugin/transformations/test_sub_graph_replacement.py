@@ -1,4 +1,4 @@
-"""Sub-graphs by scope and by points: what belongs to them, what takes their place, and which are refused."""
+"""Tests sub-graphs by scope and by points: which ops belong to them, what replaces them, and which are refused."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def points(
 
 
 def block(s: Sketch, x: Tensor, y: Tensor, name: str) -> Tensor:
-    """y + relu(x) * sigmoid(x), in a scope."""
+    """Adds y + relu(x) * sigmoid(1.5 * x), in a scope."""
     relu = s("RELU", x, name=f"{name}/relu")
     sigmoid = s("LOGISTIC", s("MUL", x, 1.5, name=f"{name}/gate/scale"), name=f"{name}/gate/out")
     return s("ADD", y, s("MUL", relu, sigmoid, name=f"{name}/mul"), name=f"{name}/add")
 
 
 def build(*names: str) -> Graph:
-    """x -> TANH -> a block for each name, with x as the other input -> NEG."""
+    """Builds x -> TANH -> a block for each name, with x as second input -> NEG."""
     s = Sketch()
     x = s.input()
     value = s("TANH", x, name="model/stem")
@@ -341,7 +341,7 @@ def test_one_op_may_be_start_and_end() -> None:
 
 
 def returning() -> Graph:
-    """dec/a -> outside -> dec/b."""
+    """Builds dec/a -> outside -> dec/b, where a path leaves the scope `dec` and comes back."""
     s = Sketch()
     a = s("RELU", s.input(), name="dec/a")
     outside = s("TANH", s("NEG", a, name="outside/1"), name="outside/2")

@@ -1,4 +1,4 @@
-"""What every transformation has, and what authors import."""
+"""Tests the attributes of every transformation, and the public names that authors import."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Silent(Sentence):
 
 def test_the_first_sentence_is_the_description() -> None:
     assert Sentence().description == "What it does, in one sentence"
-    assert Silent().description == ""  # not its base's
+    assert Silent().description == ""  # not inherited from the base class
 
 
 def test_a_transformation_without_its_method_cannot_be_made() -> None:

@@ -1,4 +1,4 @@
-"""The order of transformations within a phase."""
+"""Tests the order of transformations within a phase."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ _RULES = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=24
 
 
 def _make(rules: Sequence[tuple[int, int]]) -> list[Transformation]:
-    """Twelve transformations; of two rules one is said by the first, the other by the second."""
+    """Makes twelve transformations; rules are given in turn by `after` of the second and `before` of the first."""
     before: Mapping[int, list[str]] = {n: [] for n in range(12)}
     after: Mapping[int, list[str]] = {n: [] for n in range(12)}
     for place, (first, second) in enumerate(rules):

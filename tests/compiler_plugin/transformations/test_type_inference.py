@@ -1,4 +1,4 @@
-"""Types and shapes of what each builtin op writes, against stock's interpreter: an op is made without either."""
+"""Tests the output types and shapes inferred for a new op of each builtin kind, against stock's interpreter."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Given(NamedTuple):
 
 
 class Case(NamedTuple):
-    """An op: arrays are constants."""
+    """An op; arrays among its inputs become constants."""
 
     inputs: tuple[Any, ...]
     options: Mapping[str, Any] = MappingProxyType({})
@@ -204,17 +204,17 @@ CASES: dict[str, Case] = {
 
 NOT_HERE = {
     "BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN", "LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM",
-    "UNIDIRECTIONAL_SEQUENCE_RNN",  # many inputs; outputs as the others: of the first input's type
-    "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_SIZE", "ASSIGN_VARIABLE", "READ_VARIABLE",  # a table's
-    "DENSIFY",  # of sparse constants only
-    "BITCAST", "QUANTIZE",  # the maker says the type
-    "CONCAT_EMBEDDINGS", "CALL", "DELEGATE", "SKIP_GRAM", "CUSTOM",  # stock has none, or only for text
+    "UNIDIRECTIONAL_SEQUENCE_RNN",  # many inputs; the output type is the first input's
+    "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_SIZE", "ASSIGN_VARIABLE", "READ_VARIABLE",  # resource ops
+    "DENSIFY",  # only for sparse constants
+    "BITCAST", "QUANTIZE",  # the creator sets the type
+    "CONCAT_EMBEDDINGS", "CALL", "DELEGATE", "SKIP_GRAM", "CUSTOM",  # no kernel, or only for strings
     "PLACEHOLDER_FOR_GREATER_OP_CODES", "CALL_ONCE", "IF", "WHILE", "REDUCE_WINDOW",
 }  # fmt: skip
 
 
 DEPENDS_ON_DATA = {"MULTINOMIAL", "SEGMENT_SUM"}
-"""Of the cases above; the others that may have constants where it counts."""
+"""Cases whose output shape depends on data; other such ops have constants for these inputs."""
 
 
 def test_each_builtin_op_is_here_or_said_not_to_be() -> None:
@@ -262,7 +262,7 @@ def test_types_and_shapes_are_those_of_stock(name: str) -> None:
 
 
 def stock_types(data: bytes) -> list[tuple[ElementType, tuple[int, ...]]]:
-    """What stock's interpreter has after a run: types and shapes of results."""
+    """Returns the types and shapes of the results in stock's interpreter after a run."""
     interpreter = Interpreter(
         model_content=data,
         experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,

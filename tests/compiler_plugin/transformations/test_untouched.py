@@ -1,4 +1,4 @@
-"""What no transformation touches stays as it is, and is not read."""
+"""Tests that data which no transformation changes stays as it is and is not read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LARGE = 1 << 20
 
 
 def with_weights() -> Model:
-    """A layer with 4 MiB of weights, and a RESHAPE behind it that does nothing."""
+    """Builds a layer with 4 MiB of weights, followed by a RESHAPE that changes nothing."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", (1, 1024))
     weights = builder.constant("w", np.ones((1024, 1024), np.float32))

@@ -1,7 +1,7 @@
-"""Random small models of the ops that our own transformations look at: chains with forks, float32 and int8.
+"""Random small models of the ops that built-in transformations match: chains with forks, in float32 and int8.
 
-Each maker adds an op, or the few of a spelling, behind a tensor of `[1, height, width, channels]`, and gives
-another such tensor. Constants come from a seed, with few digits, so that what fails can be read.
+Each maker reads a tensor of shape `[1, height, width, channels]`, adds one op or a few, and returns another such
+tensor. Constants come from a seed and have few digits, so that a failing model is easy to read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCALE = Quantization(scale=(0.05,), zero_point=(3,))
 
 
 class RandomModel:
-    """A model in the making."""
+    """Builds a random model, op by op."""
 
     def __init__(self, draw: Draw) -> None:
         self.draw = draw
@@ -37,13 +37,13 @@ class RandomModel:
         self._count = 0
 
     def input(self, size: Sequence[int]) -> Tensor:
-        """The input of the model."""
+        """Adds the input of the model."""
         self.is_resizable = self.flag()
         shape = (1, *size)
         return self.b.input("x", "float32", shape, shape_signature=self.signature(shape))
 
     def op(self, name: str, inputs: Sequence[Tensor | None], shape: Any, **options: Any) -> Tensor:
-        """An op with one float32 output."""
+        """Adds an op with one float32 output."""
         is_computed = any(t is not None and not t.is_constant for t in inputs)
         signature = self.signature(shape) if is_computed else None
         out = self.b.tensor(self.name(), "float32", shape, shape_signature=signature)
@@ -58,27 +58,27 @@ class RandomModel:
         q: Quantization,
         **options: Any,
     ) -> Tensor:
-        """An op with one int8 output."""
+        """Adds an op with one int8 output."""
         signature = self.signature(shape)
         out = self.b.tensor(self.name(), "int8", shape, quantization=q, shape_signature=signature)
         made: Tensor = self.b.op(name, inputs, [out], **options)
         return made
 
     def signature(self, shape: Sequence[int]) -> Sequence[int] | None:
-        """What a file says where the batch is not known."""
+        """Returns the shape signature if the batch size is unknown, else None."""
         return (-1, *shape[1:]) if self.is_resizable else None
 
     def target(self, shape: Sequence[int]) -> Tensor:
-        """A shape as a constant that ops read."""
+        """Adds a shape as a constant."""
         return self.const(np.array(self.signature(shape) or shape))
 
     def reshape(self, x: Tensor, shape: Sequence[int]) -> Tensor:
-        """RESHAPE."""
+        """Adds a RESHAPE."""
         new_shape = self.signature(shape) or shape
         return self.op("RESHAPE", [x, self.target(shape)], shape, new_shape=new_shape)
 
     def const(self, value: Any, q: Quantization | None = None) -> Tensor:
-        """A constant: whole numbers are int32."""
+        """Adds a constant; int64 becomes int32, and float64 becomes float32."""
         data = np.asarray(value)
         if data.dtype == np.float64:
             data = data.astype(np.float32)
@@ -87,12 +87,12 @@ class RandomModel:
         return self.b.constant(self.name("c"), data, quantization=q)
 
     def numbers(self, *shape: int) -> Array:
-        """Between -2 and 2, none near 0."""
+        """Returns random numbers between -2 and 2, none near 0."""
         sign = self._random.choice([-1.0, 1.0], shape)
         return (sign * self._random.integers(1, 9, shape) / 4).astype(np.float32)
 
     def weights(self, *shape: int) -> Tensor:
-        """A constant, or what stands for one in a model that a converter made small or did not fold."""
+        """Adds weights: a constant, float16 data with DEQUANTIZE, or a sum of constants that is not folded."""
         values = self.numbers(*shape)
         kind = self.draw(st.sampled_from(["plain", "half", "sum"]))
         if kind == "half":
@@ -102,7 +102,7 @@ class RandomModel:
         return self.const(values)
 
     def activation(self) -> str:
-        """A fused one, most often none."""
+        """Returns a fused activation, most often NONE."""
         name: str = self.draw(st.sampled_from(("NONE", *_ACTIVATIONS)))
         return name
 
@@ -115,7 +115,7 @@ class RandomModel:
 
 
 class RandomFile(bytes):
-    """The bytes of a model, which show as its ops."""
+    """The bytes of a model; the representation lists its ops."""
 
     def __repr__(self) -> str:
         lines = []
@@ -139,7 +139,7 @@ Maker: TypeAlias = Callable[[RandomModel, Tensor], Tensor]
 
 @st.composite
 def models(draw: Draw) -> RandomFile:
-    """A random model with one input; what nobody reads is an output, and so may be other values."""
+    """Draws a random model with one input; its outputs are all unread tensors, and up to two others."""
     m = RandomModel(draw)
     size = draw(st.tuples(st.integers(1, 6), st.integers(1, 6), st.integers(1, 3)))
     x = m.input(size)
@@ -147,7 +147,7 @@ def models(draw: Draw) -> RandomFile:
     for maker in draw(st.lists(st.sampled_from(MAKERS), min_size=1, max_size=8)):
         source = pool[-1] if m.flag() else draw(st.sampled_from(pool))
         if maker is quantized_chain:
-            source = x  # what is rounded must not differ by a bit
+            source = x  # a tiny change before QUANTIZE could alter the rounding
         made = maker(m, source)
         if made is not source:
             pool.append(made)
@@ -160,7 +160,7 @@ def models(draw: Draw) -> RandomFile:
 
 
 def convolution(m: RandomModel, x: Tensor) -> Tensor:
-    """CONV_2D or DEPTHWISE_CONV_2D, often with a pad before it and a scale behind it."""
+    """Adds CONV_2D or DEPTHWISE_CONV_2D, often with a pad before it and a scale after it."""
     stride, dilation = m.draw(st.sampled_from([(1, 1), (2, 1), (1, 2)]))
     has_pad = m.flag()
     if has_pad:
@@ -194,7 +194,7 @@ def convolution(m: RandomModel, x: Tensor) -> Tensor:
 
 
 def scale(m: RandomModel, x: Tensor) -> Tensor:
-    """A sum, difference, product or quotient with a constant, in either order."""
+    """Adds a sum, difference, product or quotient with a constant, in either order."""
     op = m.draw(st.sampled_from(["ADD", "SUB", "MUL", "DIV"]))
     channels = x.shape[-1]
     shape = m.draw(st.sampled_from([(), (1,), (channels,), (1, 1, 1, channels), tuple(x.shape)]))
@@ -202,13 +202,13 @@ def scale(m: RandomModel, x: Tensor) -> Tensor:
     if m.draw(st.integers(0, 3)) == 0:
         value = np.full(shape, 1.0 if op in ("MUL", "DIV") else 0.0, np.float32)
     operands = [x, m.const(value)]
-    if op != "DIV" and m.draw(st.integers(0, 3)) == 0:  # what a quotient divides by may be 0
+    if op != "DIV" and m.draw(st.integers(0, 3)) == 0:  # x may contain 0
         operands.reverse()
     return m.op(op, operands, x.shape, fused_activation_function=m.activation())
 
 
 def pad(m: RandomModel, x: Tensor, rows: Any = None, columns: Any = None) -> Tensor:
-    """PAD or PADV2 of rows and columns, seldom of channels."""
+    """Adds PAD or PADV2 of rows and columns, seldom of channels."""
     drawn = [m.draw(st.sampled_from(_PADS)) for _ in range(2)]
     amounts = [(0, 0), rows or drawn[0], columns or drawn[1], (0, 0)]
     if m.draw(st.integers(0, 9)) == 0:
@@ -225,13 +225,13 @@ _PADS = ((0, 0), (0, 1), (1, 1), (1, 0), (2, 2))
 
 
 def activation(m: RandomModel, x: Tensor) -> Tensor:
-    """An op that works on each element alone."""
+    """Adds an elementwise activation op."""
     op = m.draw(st.sampled_from(["RELU", "RELU6", "RELU_N1_TO_1", "LOGISTIC", "HARD_SWISH"]))
     return m.op(op, [x], x.shape)
 
 
 def hard_swish(m: RandomModel, x: Tensor) -> Tensor:
-    """x * relu6(x + 3) / 6, in one of its spellings."""
+    """Adds x * relu6(x + 3) / 6, in one of its spellings."""
     three, six = m.const(np.float32(3)), m.const(np.float32(6))
     if m.flag():
         gate = m.op("ADD", [x, three], x.shape, fused_activation_function="RELU6")
@@ -249,7 +249,7 @@ def hard_swish(m: RandomModel, x: Tensor) -> Tensor:
 
 
 def swish(m: RandomModel, x: Tensor) -> Tensor:
-    """x * sigmoid(beta * x)."""
+    """Adds x * sigmoid(beta * x)."""
     inner = m.op("MUL", [x, m.const(m.numbers())], x.shape) if m.flag() else x
     operands = [x, m.op("LOGISTIC", [inner], x.shape)]
     return m.op("MUL", operands[:: 1 if m.flag() else -1], x.shape)
@@ -264,7 +264,7 @@ def gelu(m: RandomModel, x: Tensor) -> Tensor:
 
 
 def fully_connected(m: RandomModel, x: Tensor) -> Tensor:
-    """FULLY_CONNECTED of each pixel, of rank 4 or as a matrix."""
+    """Adds FULLY_CONNECTED of each pixel, with an output of rank 4 or a matrix that is reshaped back."""
     rows = m.draw(st.integers(1, 4))
     inputs = [x, m.weights(rows, x.shape[-1]), m.weights(rows) if m.flag() else None]
     keep = m.flag()
@@ -278,7 +278,7 @@ def fully_connected(m: RandomModel, x: Tensor) -> Tensor:
 
 
 def reshape(m: RandomModel, x: Tensor) -> Tensor:
-    """One or two of the ops that keep the order of elements; often back to the shape before."""
+    """Adds a RESHAPE, often followed by ops that change the shape again without reordering elements."""
     _, height, width, channels = x.shape
     shape = m.draw(
         st.sampled_from(
@@ -295,7 +295,7 @@ def reshape(m: RandomModel, x: Tensor) -> Tensor:
 
 
 def transpose(m: RandomModel, x: Tensor) -> Tensor:
-    """One or two TRANSPOSE."""
+    """Adds one or two TRANSPOSE."""
     y = x
     for _ in range(m.draw(st.integers(1, 2))):
         order = (0, *m.draw(st.permutations([1, 2, 3])))
@@ -304,22 +304,22 @@ def transpose(m: RandomModel, x: Tensor) -> Tensor:
 
 
 def slices(m: RandomModel, x: Tensor) -> Tensor:
-    """SLICE or STRIDED_SLICE, often of all."""
+    """Adds SLICE or STRIDED_SLICE, often of the whole tensor."""
     start = [0, *(m.draw(st.sampled_from([0, 0, size - 1])) for size in x.shape[1:])]
     shape = [size - at for size, at in zip(x.shape, start, strict=True)]
     if m.flag():
         return m.op("SLICE", [x, m.const(np.array(start)), m.target(shape)], shape)
     strides = np.ones(4, np.int32)
     if not any(start) and m.flag():
-        strides[1] = -1  # the other way round
+        strides[1] = -1  # reverses the rows
     begin, end = np.array(start), np.array(x.shape)
-    mask = 3 if strides[1] < 0 else 1  # axes of which all is taken
+    mask = 3 if strides[1] < 0 else 1  # axes that are taken in full
     inputs = [x, m.const(begin), m.const(end), m.const(strides)]
     return m.op("STRIDED_SLICE", inputs, shape, begin_mask=mask, end_mask=mask)
 
 
 def join(m: RandomModel, x: Tensor) -> Tensor:
-    """CONCATENATION of one or two, or a sum of two branches that may be equal."""
+    """Adds CONCATENATION of one or two tensors, or a sum or product of two branches that may be equal."""
     op = m.draw(st.sampled_from(["RELU", "ABS", "LOGISTIC"]))
     other = m.op(op, [x], x.shape)
     kind = m.draw(st.sampled_from(["one", "two", "sum", "twins"]))
@@ -337,7 +337,7 @@ def cast(m: RandomModel, x: Tensor) -> Tensor:
 
 
 def quantized_chain(m: RandomModel, x: Tensor) -> Tensor:
-    """QUANTIZE, some int8 ops, DEQUANTIZE."""
+    """Adds QUANTIZE, some int8 ops, and DEQUANTIZE."""
     q = _SCALE
     y = m.quantized("QUANTIZE", [x], x.shape, q)
     for op in m.draw(st.lists(st.sampled_from(_QUANTIZED), max_size=4)):

@@ -1,4 +1,4 @@
-"""What tests of our own transformations share: a model before and after, with stock LiteRT as the judge."""
+"""Helpers for tests of built-in transformations: they compare a model before and after, in stock LiteRT."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Array: TypeAlias = np.ndarray[Any, Any]
 Build: TypeAlias = Callable[[ModelBuilder], Any]
 
 TOLERANCE = 1e-5
-"""Of the largest magnitude: what a rewrite of float ops may change."""
+"""The largest change that a rewrite of float ops may cause, relative to the largest magnitude."""
 
 
 def build(make: Build) -> Model:
-    """A model whose outputs are the tensors that `make` returns, or the one."""
+    """Builds a model whose outputs are the tensor or tensors that `make` returns."""
     b = ModelBuilder()
     made = make(b)
     outputs: tuple[Tensor, ...] = made if isinstance(made, tuple) else (made,)
@@ -32,14 +32,14 @@ def build(make: Build) -> Model:
 
 
 def transform(model: Model, *names: str) -> dict[str, int]:
-    """Runs transformations by name, and says how often each matched."""
+    """Runs the named transformations; returns how often each matched."""
     transformations = Transformations(TransformOptions(selection=names))
     transformations.run(model)
     return {report.name: report.matches for report in transformations.reports()}
 
 
 def run(model: Model, seed: int = 0) -> dict[str, Array]:
-    """The outputs of stock on random inputs, by name."""
+    """Runs stock LiteRT on random inputs; returns the outputs by name."""
     interpreter = Interpreter(model_content=bytes(to_bytes(model)), num_threads=1)
     runner = interpreter.get_signature_runner()
     random = np.random.default_rng(seed)
@@ -55,15 +55,15 @@ def run(model: Model, seed: int = 0) -> dict[str, Array]:
 
 
 def check_same(make: Build, *names: str, exact: bool = False) -> tuple[list[str], dict[str, int]]:
-    """Transforms a model, and checks that stock's outputs are the same, with the same names.
+    """Transforms a model, and checks that stock LiteRT's outputs and their names stay the same.
 
     Args:
-      make: of the model.
-      names: of the transformations.
-      exact: whether not a bit may change.
+      make: builds the outputs of the model.
+      names: the transformations to run.
+      exact: whether float outputs must be bit-identical.
 
     Returns:
-      The names of the ops that are left, and how often each transformation matched.
+      The names of the remaining ops, and how often each transformation matched.
     """
     before, after = build(make), build(make)
     matches = transform(after, *names)

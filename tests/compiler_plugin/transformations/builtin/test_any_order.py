@@ -1,4 +1,4 @@
-"""Our own transformations together, in every order that their rules leave open."""
+"""Tests the built-in transformations together, in every order that their rules allow."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.compiler_plugin.transformations.builtin.rewrites import TOLERANCE, bu
 F = "float32"
 IMAGE = (1, 6, 6, 4)
 LOADED = [item for item in load_extensions(()).transformations if item.name != "fuse_swish"]
-"""All but the one whose op stock does not have."""
+"""All transformations except `fuse_swish`, whose op stock LiteRT does not have."""
 NAMES = [item.name for item in LOADED]
 RULES = [rule for item in LOADED for rule in find_rules(item.transformation)]
 
 
 def network(b: ModelBuilder) -> tuple[Tensor, Tensor]:
-    """A bit of everything that they look for."""
+    """Adds something for each transformation to match."""
     random = np.random.default_rng(3)
 
     def numbers(name: str, *shape: int) -> Tensor:
@@ -59,7 +59,7 @@ def network(b: ModelBuilder) -> tuple[Tensor, Tensor]:
 
 
 def allowed_order(names: list[str]) -> list[str]:
-    """The first of the names whose rules allow it, again and again."""
+    """Orders the names: takes, at each step, the first one that no rule holds back."""
     left, order = list(names), []
     while left:
         waiting = {rule.second for rule in RULES if rule.first in left}

@@ -1,4 +1,4 @@
-"""Our own transformations in the bodies of WHILE and the branches of IF."""
+"""Tests the built-in transformations in the bodies of WHILE and the branches of IF."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ I32 = ("int32", ())
 
 
 def block(b: SubgraphBuilder, x: Any, name: str) -> Any:
-    """A padded convolution with a scale, a clamp, and a reshape to the same shape."""
+    """Adds a padded convolution with a scale, a clamp, and a reshape to the same shape."""
     amounts = b.constant(f"{name}/p", np.array([[0, 0], [1, 1], [1, 1], [0, 0]], np.int32))
     padded = b.op("PAD", [x, amounts], [(f"{name}/pad", "float32", (1, 6, 6, 2))])
     random = np.random.default_rng(0)
@@ -39,7 +39,7 @@ MATCHES = ("fuse_pad", "fold_dequantize", "fold_batch_norm", "fuse_activation", 
 
 
 def loop() -> Model:
-    """Three rounds of a block, then another."""
+    """Builds a WHILE of three rounds of a block, followed by another block."""
     b = ModelBuilder()
     x = b.input("x", "float32", SHAPE)
     start = b.constant("start", np.int32(0))
@@ -59,7 +59,7 @@ def loop() -> Model:
 
 
 def branches() -> Model:
-    """A block, or the input as it is."""
+    """Builds an IF whose branches are a block and the unchanged input."""
     b = ModelBuilder()
     x = b.input("x", "float32", SHAPE)
     axes = b.constant("axes", np.array([0, 1, 2, 3], np.int32))
@@ -80,7 +80,7 @@ def branches() -> Model:
 def check(before: Model, after: Model, matches: int) -> None:
     found = transform(after, "all")
     assert [found[name] for name in MATCHES] == [matches] * len(MATCHES)
-    for seed in range(4):  # the inputs' sums are of both signs
+    for seed in range(4):  # sums of both signs, so that both branches run
         (expected,), (result,) = run(before, seed).values(), run(after, seed).values()
         assert np.abs(expected - result).max() <= TOLERANCE * np.abs(expected).max()
 

@@ -1,4 +1,4 @@
-"""HARD_SWISH, PRELU and GELU in parts."""
+"""Tests the decomposition of HARD_SWISH, PRELU and GELU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalizations in weights."""
+"""Tests that normalizations are folded into weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def floats(*shape: int) -> Any:
 def linear(
     b: ModelBuilder, op: str, *, has_bias: bool = True, **options: Any
 ) -> tuple[Any, tuple[int, ...]]:
-    """A linear op with 4 output channels, and its output shape."""
+    """Adds a linear op with 4 output channels; returns its output and the output shape."""
     bias = [b.constant("b", floats(4))] if has_bias else []
     if op == "FULLY_CONNECTED":
         x, w = b.input("x", "float32", (2, 6)), b.constant("w", floats(4, 6))
@@ -153,7 +153,7 @@ def test_weights_that_two_ops_share_stay_for_the_other() -> None:
 @pytest.mark.parametrize(("fold_limit", "matches"), [(0, 0), (575, 0), (576, 2)])
 def test_weights_of_several_ops_are_copied_within_the_limit(fold_limit: int, matches: int) -> None:
     b = ModelBuilder()
-    w = b.constant("w", floats(4, 3, 3, 4))  # 576 bytes, as heads have that look at several sizes
+    w = b.constant("w", floats(4, 3, 3, 4))  # 576 bytes, shared as in detection heads
     for i in range(2):
         x = b.input(f"x{i}", "float32", (1, 5, 5, 4))
         h = b.op(

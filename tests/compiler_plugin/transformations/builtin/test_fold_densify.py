@@ -1,4 +1,4 @@
-"""Sparse constants that become dense."""
+"""Tests that sparse constants become dense."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.compiler_plugin.transformations.builtin.rewrites import check_same
 
 
 def densified(b: ModelBuilder) -> Any:
-    """[[0, 1, 0, 2], [0, 0, 3, 0]], stored sparse, as float16."""
+    """Adds DENSIFY of [[0, 1, 0, 2], [0, 0, 3, 0]], stored sparse, as float16."""
     rows = Table.make("DimensionMetadata", format=0, dense_size=2)
     columns = Table.make(
         "DimensionMetadata",
@@ -31,7 +31,7 @@ def densified(b: ModelBuilder) -> Any:
 
 
 def sparse_weights(b: ModelBuilder) -> Any:
-    """FULLY_CONNECTED with sparse weights."""
+    """Adds FULLY_CONNECTED with sparse weights."""
     floats = b.op("DEQUANTIZE", [densified(b)], [("floats", "float32", (2, 4))])
     x = b.input("x", "float32", (3, 4))
     return b.op("FULLY_CONNECTED", [x, floats, None], [("y", "float32", (3, 2))])

@@ -1,4 +1,4 @@
-"""Activations in the op before."""
+"""Tests that activations are fused into the op before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The spellings of hard swish."""
+"""Tests that each spelling of hard swish is fused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Make = Callable[["Writer", Any], Any]
 
 
 class Writer:
-    """Ops of one shape, from tensors and numbers."""
+    """Adds ops of one shape; numbers among the inputs become constants."""
 
     def __init__(self, builder: ModelBuilder, number_shape: tuple[int, ...] = ()) -> None:
         self.builder = builder

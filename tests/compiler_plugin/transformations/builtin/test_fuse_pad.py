@@ -1,4 +1,4 @@
-"""Pads in convolutions."""
+"""Tests that pads are fused into convolutions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def padded_conv(
     paddings: Any = None,
     value: Any = None,
 ) -> Any:
-    """A convolution of an image of `size` by 9, padded along its height."""
+    """Adds a convolution of an image of `size` by 9 that is padded along its height."""
     x = b.input("x", "float32", (1, size, 9, 2))
     amounts = [[0, 0], [before, after], [0, 0], [0, 0]] if paddings is None else paddings
     shape = tuple(s + sum(a) for s, a in zip((1, size, 9, 2), amounts, strict=True))
@@ -62,7 +62,7 @@ def test_a_row_too_many_that_no_window_reaches_does_not_matter() -> None:
 @pytest.mark.parametrize(
     ("arguments", "more"),
     [
-        ((8, 3, 2, 1, 1, 1), {}),  # SAME would begin at 0
+        ((8, 3, 2, 1, 1, 1), {}),  # SAME would pad only at the end
         ((8, 3, 1, 1, 2, 0), {}),
         ((8, 3, 1, 1, 1, 1), {"value": 1.0}),
         ((8, 3, 1, 1, 0, 0), {"paddings": [[0, 0], [1, 1], [1, 0], [0, 0]]}),

@@ -1,4 +1,4 @@
-"""Swish, as a custom op."""
+"""Tests that swish becomes a custom op."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops that do the same."""
+"""Tests that equal ops are merged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def scale(b: ModelBuilder, x: Any, name: str, value: Any, op: str = "MUL") -> An
 
 
 def twins(first: Any, second: Any) -> Any:
-    """A model with the sum of two branches."""
+    """Returns a function that builds a model with the sum of two branches."""
 
     def make(b: ModelBuilder) -> Any:
         x = b.op("NEG", [b.input("x", "float32", SHAPE)], [("n", "float32", SHAPE)])
@@ -66,7 +66,7 @@ def test_constants_are_compared() -> None:
 
     assert check_same(twins(times(2.0), times(2.0)), "merge_equal_ops")[1] == {"merge_equal_ops": 1}
     assert check_same(twins(times(2.0), times(3.0)), "merge_equal_ops")[1] == {"merge_equal_ops": 0}
-    large = np.ones(SHAPE)  # of 128 bytes, which are not read
+    large = np.ones(SHAPE)  # too large to be read for the comparison
     assert check_same(twins(times(large), times(large)), "merge_equal_ops")[1] == {
         "merge_equal_ops": 0
     }

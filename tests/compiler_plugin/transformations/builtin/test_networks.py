@@ -1,6 +1,6 @@
-"""Our own transformations on real networks: stock's outputs stay what they were, also through XNNPACK.
+"""Tests the built-in transformations on real networks: stock LiteRT's outputs stay the same, also with XNNPACK.
 
-All together; each alone is in the benchmark.
+The transformations run together here; the benchmark runs each one separately.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from litert.model.reader import read_model
 from litert.model.writer import to_bytes
 
 TOLERANCE = 1e-5
-"""Of the largest magnitude of an output."""
+"""The largest difference, relative to the largest magnitude of an output."""
 
 GROWING = {"decompose_gelu", "decompose_hard_swish", "decompose_prelu", "split_fully_connected"}
-"""Those that make several ops of one."""
+"""Transformations that replace one op by several."""
 
 SELECTIONS = {
     "all": ["all"],
@@ -35,7 +35,7 @@ GUIDE = Path(__file__).resolve().parents[4] / "docs" / "transformations.md"
 
 
 def transformed(path: Path, *selection: str) -> tuple[bytes, dict[str, int]]:
-    """The file that comes of a network, and how often each transformation matched."""
+    """Transforms a network; returns the new file, and how often each transformation matched."""
     model = read_model(path)
     transformations = Transformations(TransformOptions(selection=selection))
     transformations.run(model)
@@ -90,7 +90,7 @@ def test_hard_swish_that_was_taken_apart_is_found_again(networks: Path, tmp_path
 
 
 def _ends(model: Model) -> Any:
-    """What a user of the model sees: names, types and quantization of inputs, outputs and signatures."""
+    """Returns what a user of the model sees: names, types and quantization of inputs, outputs and signatures."""
     return [
         [
             (t.name, t.element_type, t.shape, t.shape_signature, t.quantization)

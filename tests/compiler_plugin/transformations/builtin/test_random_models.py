@@ -1,4 +1,4 @@
-"""Our own transformations on random models: stock's outputs are what they were, under the same names."""
+"""Tests the built-in transformations on random models: stock LiteRT's outputs and their names stay the same."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ SHRINKING = (
 GROWING = ("decompose_gelu", "decompose_hard_swish", "decompose_prelu", "split_fully_connected")
 
 PLAIN = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-"""XNNPACK is no judge of random models: it lets a RESHAPE's result share memory with its input, and writes over
-that in place though others still read it. It runs the real networks (`test_networks.py`)."""
+"""The op resolver without XNNPACK. XNNPACK lets the result of a RESHAPE share memory with its input and overwrites
+it in place, although other ops still read it. `test_networks.py` uses XNNPACK on real networks."""
 
 SELECTIONS: dict[str, tuple[str, ...]] = {
     name: (name,) for name in (*SHRINKING, *GROWING, "fuse_swish", "all")
@@ -69,26 +69,26 @@ def test_a_second_run_finds_nothing(data: RandomFile) -> None:
     transform(model, "all")
     again = read_model(bytes(to_bytes(model)))
     matches = transform(again, "all")
-    del matches["merge_equal_ops"]  # which is before those that make ops equal
+    del matches["merge_equal_ops"]  # runs before others make ops equal
     assert not any(matches.values())
 
 
 def run(data: bytes, batch: int) -> list[tuple[str, Any]]:
-    """Stock's outputs with their names."""
+    """Runs stock LiteRT; returns the outputs with their names."""
     interpreter = invoke(data, batch)
     outputs = interpreter.get_output_details()
     return [(detail["name"], interpreter.get_tensor(detail["index"])) for detail in outputs]
 
 
 def largest_magnitude(data: bytes, batch: int) -> float:
-    """Of all values within a model: what rounding goes by."""
+    """Returns the largest magnitude of all float values in a model, to which rounding errors are relative."""
     interpreter = invoke(data, batch, experimental_preserve_all_tensors=True)
     floats = [d for d in interpreter.get_tensor_details() if d["dtype"] is np.float32]
     return max(float(np.abs(interpreter.get_tensor(d["index"])).max(initial=0.0)) for d in floats)
 
 
 def invoke(data: bytes, batch: int, **options: Any) -> Interpreter:
-    """Runs a model of one input, with a number of pictures."""
+    """Runs a model with one input on random data of the given batch size."""
     interpreter = Interpreter(
         model_content=data, num_threads=1, experimental_op_resolver_type=PLAIN, **options
     )
@@ -103,7 +103,7 @@ def invoke(data: bytes, batch: int, **options: Any) -> Interpreter:
 
 
 def spell_out_swish(model: Model) -> None:
-    """Makes ops that stock knows of the ones that `fuse_swish` makes for NPUs."""
+    """Replaces the Swish ops of `fuse_swish`, which stock LiteRT does not have, by builtin ops."""
     graph = Graph(model, model.subgraphs[0], PartialInference(model.subgraphs[0]))
 
     def spelled(node: Node) -> Node:

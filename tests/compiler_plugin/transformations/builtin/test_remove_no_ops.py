@@ -1,4 +1,4 @@
-"""Ops that change nothing."""
+"""Tests that ops which change nothing are removed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def ints(*values: int) -> Any:
 
 
 def surrounded(middle: Any) -> Any:
-    """A model with an op before and one behind what is tested."""
+    """Returns a function that builds a model with one op before and one after the tested ops."""
 
     def make(b: ModelBuilder) -> Any:
         x = b.op("NEG", [b.input("x", "float32", SHAPE)], [("n", "float32", SHAPE)])

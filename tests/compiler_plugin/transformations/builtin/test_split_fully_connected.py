@@ -1,4 +1,4 @@
-"""Large fully connected ops in parts."""
+"""Tests that large FULLY_CONNECTED ops are split into parts."""
 
 from __future__ import annotations
 

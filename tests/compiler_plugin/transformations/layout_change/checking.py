@@ -1,4 +1,4 @@
-"""What tests of the layout change do with a model: there, back, and stock's outputs of all three."""
+"""Helpers for layout change tests: they change a model to NCHW and back, and compare stock LiteRT's outputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.compiler_plugin.transformations.layout_change.stock_form import (
 
 
 def random_inputs(model: Model) -> list[np.ndarray[Any, Any]]:
-    """Values for the model's inputs, the same each time."""
+    """Returns random values for the model's inputs, the same in each call."""
     rng = np.random.default_rng(7)
     values: list[np.ndarray[Any, Any]] = []
     for tensor in model.subgraphs[0].inputs:
@@ -38,7 +38,7 @@ def count_ops(model: Model) -> Counter[str]:
 
 
 def shapes_of(model: Model) -> list[tuple[str, tuple[int, ...]]]:
-    """Names and shapes of what callers see."""
+    """Returns names and shapes of the main subgraph's inputs and outputs."""
     main = model.subgraphs[0]
     return [(tensor.name, tensor.shape) for tensor in (*main.inputs, *main.outputs)]
 
@@ -46,10 +46,10 @@ def shapes_of(model: Model) -> list[tuple[str, tuple[int, ...]]]:
 def check_change(
     model: Model, tolerance: float = 1e-6, **options: Any
 ) -> tuple[Model, ChangeReport, Model]:
-    """Changes a copy to NCHW, and that back; both must give stock's outputs of the original.
+    """Changes a copy to NCHW and back, and checks that both compute the outputs of the original in stock LiteRT.
 
     Returns:
-      The NCHW model, what it took, and the model that was changed back.
+      The NCHW model, the report of its change, and the model that was changed back.
     """
     data = to_bytes(model)
     inputs = random_inputs(model)

@@ -1,4 +1,4 @@
-"""Small models of ops with and without a choice of layout, in any order; for properties."""
+"""Random small models for property tests, of ops with and without a choice of layout, in any order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Draw = Callable[..., Any]
 
 @st.composite
 def models(draw: Draw) -> Model:
-    """A model of up to twenty ops, whose inputs are images."""
+    """Draws a model of up to twenty ops, whose inputs are mostly images."""
     growing = _Growing(draw)
     for _ in range(draw(st.integers(4, 20))):
         growing.add_op()
@@ -29,7 +29,7 @@ def models(draw: Draw) -> Model:
 
 
 class _Growing:
-    """A model that grows: each op reads tensors that are there."""
+    """Builds a model op by op; each op reads existing tensors."""
 
     def __init__(self, draw: Draw) -> None:
         self.draw = draw
@@ -49,7 +49,7 @@ class _Growing:
 
     def add_op(self) -> None:
         make = self.draw(st.sampled_from(_MAKERS))
-        # The newest more often, so that ops follow each other.
+        # prefers the newest tensor, so that ops form chains
         source = self.draw(st.sampled_from([*self.pool, *self.pool[-1:] * 3]))
         made = make(self, source)
         if made is not None:
@@ -123,7 +123,7 @@ def _unary(g: _Growing, x: Tensor) -> Any:
 
 
 def _add(g: _Growing, x: Tensor) -> Any:
-    """Something of the same shape, or a part of it that is broadcast."""
+    """Adds an ADD with a tensor of the same shape, or a MUL with a constant that is broadcast."""
     same = [t for t in g.pool if t.shape == x.shape]
     if g.draw(st.booleans()):
         return g.op("ADD", [x, g.draw(st.sampled_from(same))], x.shape)
@@ -134,7 +134,7 @@ def _add(g: _Growing, x: Tensor) -> Any:
 
 
 def _add_vector(g: _Growing, x: Tensor) -> Any:
-    """A tensor of lower rank that is computed."""
+    """Adds a SUB of a computed tensor of lower rank."""
     fits = [
         t
         for t in g.pool
@@ -214,7 +214,7 @@ def _transpose_layout(g: _Growing, x: Tensor) -> Any:
 
 
 def _reshape(g: _Growing, x: Tensor) -> Any:
-    """The same elements, with neighbouring dimensions joined, and ones anywhere."""
+    """Adds a RESHAPE that joins neighbouring dimensions and inserts dimensions of size 1."""
     shape: list[int] = []
     for size in x.shape:
         if shape and g.draw(st.booleans()):
@@ -270,7 +270,7 @@ def _softmax(g: _Growing, x: Tensor) -> Any:
 
 
 def _scale_by_shape(g: _Growing, x: Tensor) -> Any:
-    """What is computed of its SHAPE, and a FILL and a BROADCAST_TO of it."""
+    """Adds a FILL or a BROADCAST_TO whose target shape is the SHAPE of x."""
     if len(x.shape) > 4:
         return None
     g.count += 1
@@ -283,7 +283,7 @@ def _scale_by_shape(g: _Growing, x: Tensor) -> Any:
 
 
 def _transpose_conv(g: _Growing, x: Tensor) -> Any:
-    """Its output's shape is a constant, or computed."""
+    """Adds a TRANSPOSE_CONV whose output shape is constant or computed."""
     if len(x.shape) != 4:
         return None
     n, h, w, c = x.shape
@@ -349,7 +349,7 @@ def _fully_connected(g: _Growing, x: Tensor) -> Any:
 
 
 def _half_filter(g: _Growing, x: Tensor) -> Any:
-    """A convolution and slopes whose constants come through DEQUANTIZE."""
+    """Adds a convolution and a PRELU whose constants are float16 and go through DEQUANTIZE."""
     if len(x.shape) != 4:
         return None
     g.count += 1
@@ -365,7 +365,7 @@ def _half_filter(g: _Growing, x: Tensor) -> Any:
 
 
 def _computed_slice(g: _Growing, x: Tensor) -> Any:
-    """From where it begins nobody knows before a run."""
+    """Adds a SLICE whose begin is computed, so that only a run determines it."""
     g.count += 1
     rank = len(x.shape)
     sizes = g.b.op("SHAPE", [x], [(f"s{g.count}", "int32", (rank,))], out_type="INT32")

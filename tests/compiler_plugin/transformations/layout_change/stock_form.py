@@ -1,7 +1,7 @@
-"""The oracle: an NCHW graph as one that stock LiteRT runs, and stock's outputs.
+"""The reference for the layout change: rewrites an NCHW graph so that stock LiteRT can run it, and runs it.
 
-Stands on the contract in `layout.py` and on nothing else: each op that is bound to a layout, by a list of its own,
-gets a TRANSPOSE before its image and one behind, and its filter back in TFLite's order.
+Relies only on the contract in `layout.py`, and has its own list of ops that are bound to a layout. Each of these
+ops gets a TRANSPOSE before its image input and one after its output, and its filter in TFLite's order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _CODES = {name: code for code, name in BUILTIN_OPERATORS.items()}
 _BACK = {4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
 _FORTH = {4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}
 
-# Of each op: input with the image, input with the filter and its way back, input with the output's shape.
+# For each op: the index of the image input, the index of the filter input with the permutation
+# back to TFLite's order, and the index of the output shape input.
 _IMAGES: dict[str, tuple[int, tuple[int, tuple[int, ...]] | None, int | None]] = {
     "CONV_2D": (0, (1, (0, 2, 3, 1)), None),
     "DEPTHWISE_CONV_2D": (0, (1, (1, 2, 3, 0)), None),
@@ -43,7 +44,7 @@ _IMAGES: dict[str, tuple[int, tuple[int, tuple[int, ...]] | None, int | None]] =
 
 
 def to_stock_form(model: Model) -> None:
-    """Wraps the layout-bound ops of an NCHW model, in place."""
+    """Adds TRANSPOSE ops around the layout-bound ops of an NCHW model, in place."""
     for subgraph in model.subgraphs:
         _Wrapper(model, subgraph).run()
 
@@ -51,7 +52,7 @@ def to_stock_form(model: Model) -> None:
 def run_stock(
     model: Model, inputs: Sequence[np.ndarray[Any, Any]], *, delegates: bool = False
 ) -> list[np.ndarray[Any, Any]]:
-    """Stock's outputs; without XNNPACK, so that an op computes the same wherever it stands."""
+    """Runs stock LiteRT, by default without XNNPACK, so that an op computes the same at any place in the model."""
     resolver = (
         OpResolverType.AUTO if delegates else OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     )

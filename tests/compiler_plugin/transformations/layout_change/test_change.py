@@ -1,4 +1,4 @@
-"""Whole models: what is transposed, what is not, and what computes shapes."""
+"""Tests the layout change of whole models: which tensors are transposed, and how computed shapes are permuted."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_sparse_filter_keeps_its_bytes() -> None:
 
 
 def test_a_models_own_transposes_cancel() -> None:
-    """As converters from NCHW frameworks write them: a TRANSPOSE before and behind each convolution."""
+    """Converters from NCHW frameworks write a TRANSPOSE before and after each convolution."""
     b = ModelBuilder()
     x = b.input("x", F, (1, 3, 4, 5))
     for index in range(3):
@@ -161,7 +161,7 @@ def test_a_models_own_transposes_cancel() -> None:
 
 
 def test_an_op_with_a_choice_stays_where_less_is_transposed() -> None:
-    """The larger tensor is not transposed: neither of what SLICE takes away, nor of what TILE adds."""
+    """The smaller tensor is transposed: after SLICE, and before TILE."""
     b = ModelBuilder()
     x = b.input("x", F, (1, 4, 6, 8))
     y = b.op("SLICE", [conv(b, x, 8), ints(b, 0, 0, 0, 0), ints(b, 1, 2, 2, 8)], [out(1, 2, 2, 8)])
@@ -206,7 +206,7 @@ def test_a_classifiers_head_needs_no_transpose() -> None:
 
 
 def test_shapes_that_are_computed_are_brought_into_order_by_gather() -> None:
-    """Like a decoder's: the output's shape of a TRANSPOSE_CONV from the SHAPE of its input."""
+    """As in a decoder, the output shape of a TRANSPOSE_CONV is computed from the SHAPE of its input."""
     b = ModelBuilder()
     x = b.input("x", F, (1, 4, 6, 3), shape_signature=(-1, -1, -1, 3))
     y = conv(b, x, 5)
@@ -241,9 +241,9 @@ def test_shapes_that_are_computed_are_brought_into_order_by_gather() -> None:
     changed, _, _ = check_change(model)
     assert (
         count_ops(changed)["GATHER"] == 2
-    )  # one behind SHAPE, one for the two that read the target
+    )  # one after SHAPE, one for the two ops that read the target
     assert count_ops(changed)["TRANSPOSE"] == 2
-    # The same file serves other sizes too.
+    # The same file works for other input sizes too.
     larger = [np.ones((2, 5, 3, 3), np.float32)]
     wanted = run_stock(model, larger)
     wrapped = read_model(to_bytes(changed))
@@ -284,7 +284,7 @@ def test_nothing_is_left_of_what_was_permuted() -> None:
     (op,) = model.ops()
     assert set(model.subgraphs[0].tensors) == {*op.inputs, *op.outputs}
     assert model.operator_codes == [op.code]
-    assert len(model.buffers) == 3  # the empty one, filter and bias
+    assert len(model.buffers) == 3  # the empty buffer, the filter and the bias
 
 
 def test_metadata_name_ops_by_their_new_places() -> None:
@@ -355,7 +355,7 @@ def test_what_is_transposed_does_not_grow_with_the_ops_between(size: int) -> Non
 @pytest.mark.parametrize(
     ("name", "transposes", "reshapes"),
     [
-        # One for the image that comes in, and one for each that RESHAPE or an output takes as the file has it.
+        # One for the input image, and one for each tensor that a RESHAPE or an output needs in NHWC.
         ("face_landmark", 1, 2),
         ("face_detection_short_range", 5, 0),
         ("face_detection_full_range_sparse", 2, 0),
@@ -371,7 +371,7 @@ def test_a_real_network_has_transposes_at_its_borders_alone(
     networks: Path, name: str, transposes: int, reshapes: int
 ) -> None:
     with read_model(networks / f"{name}.tflite") as model:
-        # MEAN over an image sums in another order where channels come first.
+        # In NCHW, MEAN over an image adds in another order, so that rounding differs.
         _, report, back = check_change(model, tolerance=1e-5)
         assert count_ops(back) == count_ops(model)
     assert (report.transposes, report.reshapes) == (transposes, reshapes)

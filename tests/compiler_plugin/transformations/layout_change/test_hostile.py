@@ -1,4 +1,4 @@
-"""Models that no converter has made: refused with a sentence, or changed; never a crash."""
+"""Tests that the layout change of a damaged model succeeds or is refused with a message, and never crashes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.compiler_plugin.transformations.layout_change.test_rules import CASES
 
 
 def damage(model: Model, rng: random.Random) -> None:
-    """Changes a shape, an input, a constant, options or quantization to what it should not be."""
+    """Damages a random shape, input, constant, options table or quantization."""
     op = rng.choice([op for op in model.ops() if op.inputs])
     index = rng.randrange(len(op.inputs))
     tensor = rng.choice([t for t in (*op.inputs, *op.outputs) if t is not None])

@@ -1,4 +1,4 @@
-"""Shapes and values of a graph in NCHW: what stock says of TFLite's ops, in the graph's layout."""
+"""Tests inference in an NCHW graph: shapes and values are those of stock LiteRT, in the graph's layout."""
 
 from __future__ import annotations
 

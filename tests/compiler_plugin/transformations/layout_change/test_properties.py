@@ -1,4 +1,4 @@
-"""Random models: the same outputs in either layout, and never more transposed than need be."""
+"""Tests on random models that both layouts give the same outputs, and that as little as possible is transposed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_any_model_computes_the_same_in_either_layout(model: Model) -> None:
 
 @st.composite
 def networks_of_choices(draw: st.DrawFn) -> tuple[int, list[Use], dict[int, int]]:
-    """Nodes with a choice after SOURCE and SINK, tensors between them, and costs of a choice alone."""
+    """Draws the number of nodes (SOURCE, SINK, nodes with a choice), tensors between them, and costs of nodes."""
     count = draw(st.integers(3, 9))
     nodes = st.integers(0, count - 1)
     uses = draw(

@@ -1,4 +1,4 @@
-"""Each rule, between two convolutions: the op takes NCHW, gives NCHW, and means the same."""
+"""Tests each layout rule on an op between two convolutions: the op reads and writes NCHW and computes the same."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Build = Callable[[ModelBuilder, Tensor], Any]
 
 
 def conv(b: ModelBuilder, x: Tensor, channels: int, name: str = "conv") -> Tensor:
-    """A pointwise convolution, which wants NCHW."""
+    """Adds a pointwise convolution, which is bound to the graph's layout."""
     n, h, w, c = x.shape
     rng = np.random.default_rng(channels)
     weights = b.constant(f"{name}_w", rng.uniform(-1, 1, (channels, 1, 1, c)).astype(np.float32))
@@ -38,7 +38,7 @@ def conv(b: ModelBuilder, x: Tensor, channels: int, name: str = "conv") -> Tenso
 
 
 def sandwich(build: Build) -> Model:
-    """`build` between convolutions, where its outputs are images; else as outputs of the model."""
+    """Puts `build` after a convolution, and a convolution after each output that is an image."""
     b = ModelBuilder()
     x = b.input("x", F, (N, H, W, C))
     made = build(b, conv(b, x, C, "before"))
@@ -259,7 +259,7 @@ def test_an_op_between_convolutions_is_in_nchw_and_means_the_same(name: str) -> 
     changed, report, back = check_change(model)
     assert count_ops(back)["TRANSPOSE"] == count_ops(model)["TRANSPOSE"]
     images = [t for t in model.subgraphs[0].outputs if len(t.shape) == 4 and t.shape[1:3] != (1, 1)]
-    extra = 1 if name == "transpose" else 0  # the user's own stays
+    extra = 1 if name == "transpose" else 0  # the model's own TRANSPOSE stays
     assert count_ops(changed)["TRANSPOSE"] == 1 + len(images) + extra
     assert report.transposes == 1 + len(images)
 

@@ -1,4 +1,4 @@
-"""A vendor that asks for NCHW, from a model to the outputs of its NPU."""
+"""Tests a vendor whose plugin requests NCHW, from the model file to the outputs of its NPU."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Planes: a vendor whose NPU works in NCHW. Its byte code is the partition, as a TFLite file of that layout.
+"""The compiler plugin of Planes, a vendor whose NPU works in NCHW. Byte code is the partition, as a TFLite file.
 
-planes_layout=NHWC   what it asks for instead
-planes_ops=A,B       what it takes; all builtin ops by default
+Vendor options:
+
+planes_layout=NHWC   the layout that the plugin requests instead of NCHW
+planes_ops=A,B       the ops that the plugin selects; by default all builtin ops
 """
 
 from __future__ import annotations

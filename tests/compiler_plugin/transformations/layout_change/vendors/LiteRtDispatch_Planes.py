@@ -1,4 +1,4 @@
-"""Planes: its NPU is stock LiteRT, with a TRANSPOSE before and behind each op that TFLite has in NHWC alone."""
+"""The dispatch library of Planes: runs stock LiteRT, with TRANSPOSE around ops that TFLite has only in NHWC."""
 
 from __future__ import annotations
 
