@@ -1,4 +1,4 @@
-"""Models with composites, as the PyTorch and JAX converters write them."""
+"""Builds models with composites as the PyTorch and JAX converters write them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ F32 = ("float32", (1, 8))
 def composite(
     builder: SubgraphBuilder, name: str, body: SubgraphBuilder, inputs: list[Tensor], output: str
 ) -> Any:
-    """Adds a composite with one output; what inputs there are not enough of become constants."""
+    """Adds a composite with one output; adds constants for the inputs of `body` that `inputs` does not cover."""
     weights = [
         builder.constant(tensor.name, np.linspace(0.5, 2, 8, dtype=np.float32))
         for tensor in body.graph.inputs[len(inputs) :]
@@ -34,7 +34,7 @@ def composite(
 
 
 def rms_norm(model: ModelBuilder) -> SubgraphBuilder:
-    """`a / sqrt(mean(a * a) + epsilon) * gamma`."""
+    """Adds a decomposition that computes `a / sqrt(mean(a * a) + epsilon) * gamma`."""
     body = model.subgraph("rms_norm.impl")
     a, gamma = body.input("a", *F32), body.input("gamma", "float32", (8,))
     square = body.op("MUL", [a, a], [("square", *F32)])
@@ -49,7 +49,7 @@ def rms_norm(model: ModelBuilder) -> SubgraphBuilder:
 
 
 def angles(model: ModelBuilder) -> SubgraphBuilder:
-    """`atan2(a, a)`, which no NPU here knows."""
+    """Adds a decomposition that computes `atan2(a, a)`, an op that no NPU in these tests supports."""
     body = model.subgraph("angle.impl")
     a = body.input("a", *F32)
     body.output(body.op("ATAN2", [a, a], [("angle", *F32)]))
@@ -57,7 +57,7 @@ def angles(model: ModelBuilder) -> SubgraphBuilder:
 
 
 def twice_less_once(model: ModelBuilder) -> SubgraphBuilder:
-    """`a * a - a`."""
+    """Adds a decomposition that computes `a * a - a`."""
     body = model.subgraph("poly.impl")
     a = body.input("a", *F32)
     square = body.op("MUL", [a, a], [("square", *F32)])
@@ -69,7 +69,10 @@ Body = Callable[[ModelBuilder], SubgraphBuilder]
 
 
 def between_sums(name: str, body: Body, times: int = 1, *, are_apart: bool = False) -> Model:
-    """A sum, and composites of one decomposition, or of one each, with a sum behind each."""
+    """Returns a model with an ADD, then `times` composites, each followed by an ADD.
+
+    The composites share one decomposition; with `are_apart`, each has its own copy.
+    """
     b = ModelBuilder()
     x = b.input("x", *F32)
     made = body(b)
@@ -83,7 +86,7 @@ def between_sums(name: str, body: Body, times: int = 1, *, are_apart: bool = Fal
 
 
 def within(outer: str, inner: str, body: Body, times: int = 1) -> Model:
-    """A composite in which there is another, between two products."""
+    """Returns a model with composites, each of which contains another composite between two MUL ops."""
 
     def block(model: ModelBuilder) -> SubgraphBuilder:
         made = body(model)
@@ -95,10 +98,11 @@ def within(outer: str, inner: str, body: Body, times: int = 1) -> Model:
         return around
 
     return between_sums(outer, block, times)
+    """Returns a model with a composite with two outputs and a constant input; its decomposition has a constant."""
 
 
 def with_weights() -> Model:
-    """A composite of two outputs, one of whose inputs is a constant; its decomposition has another."""
+    """Returns a model with a composite with two outputs; it and its decomposition each have a constant input."""
     b = ModelBuilder()
     body = b.subgraph("affine.impl")
     a, w = body.input("a", *F32), body.input("w", *F32)

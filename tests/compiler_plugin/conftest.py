@@ -1,4 +1,4 @@
-"""The fake vendor, and models for it."""
+"""Fixtures that set up the fake vendor and models for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VENDORS = Path(__file__).parent / "vendors"
 
 @pytest.fixture
 def fake_options() -> Callable[..., ApplyOptions]:
-    """Options for the fake vendor; `fake_...` goes to it, `assets` are by op."""
+    """Makes options for the fake vendor: options `fake_...` go to the vendor, `assets` maps op names to files."""
 
     def make(
         *,
@@ -38,7 +38,7 @@ def fake_options() -> Callable[..., ApplyOptions]:
 
 @pytest.fixture
 def chain(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a model whose custom ops follow each other: `chain("A", "B")`."""
+    """Writes a model with a chain of custom ops, such as `chain("A", "B")`."""
 
     def make(*names: str) -> Path:
         return save(build_chain(*names), tmp_path / "chain.tflite")

@@ -1,4 +1,4 @@
-"""Composites go to the NPU whole or in parts, and else stay what they are."""
+"""Tests that composites go to the NPU whole or in parts, and otherwise stay unchanged."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ X = np.random.default_rng(3).uniform(0.5, 2, (1, 8)).astype(np.float32)
 
 
 def run(data: bytes) -> list[npt.NDArray[Any]]:
-    """What stock's interpreter makes of a model and X."""
+    """Runs a model on input X in stock's interpreter; returns the outputs."""
     interpreter = pytest.importorskip("ai_edge_litert.interpreter")
     loaded = interpreter.Interpreter(model_content=data)
     loaded.allocate_tensors()
@@ -66,7 +66,7 @@ def fates(report: Report) -> list[str]:
 
 @pytest.fixture
 def partitioned(fake_options: Options, tmp_path: Path) -> Callable[..., tuple[Report, Model]]:
-    """What the fake vendor's host makes of a model, with the partitions as subgraphs."""
+    """Partitions a model with the fake vendor; returns the report and the model with its partitions."""
 
     def partition(model: Model, **options: Any) -> tuple[Report, Model]:
         source, output = tmp_path / "model.tflite", tmp_path / "out.tflite"
@@ -85,7 +85,7 @@ def test_a_vendor_who_knows_the_parts_gets_them(partitioned: Partitioned) -> Non
     )
     assert names(model) == ["DISPATCH_OP"]
     assert names(model, 1) == ["ADD", "MUL", "MEAN", "ADD", "RSQRT", "MUL", "MUL", "ADD"]
-    assert len(model.subgraphs) == 2  # nobody needs the decomposition any more
+    assert len(model.subgraphs) == 2  # no op uses the decomposition any more
     assert fates(report) == ["odml.rms_norm: decomposed, 6 of 6 ops on the NPU"]
     assert [op.name for op in report.cpu_ops] == []
     (signature,) = model.signatures
@@ -181,7 +181,8 @@ def test_one_of_which_nothing_is_taken_is_whole_within_what_is_apart(
     assert names(model, 1) == ["ATAN2"]
     (inner,) = [op for op in model.subgraphs[0].ops if op.name == "STABLEHLO_COMPOSITE"]
     found = read_composite(inner)
-    assert found and found.decomposition == 1  # it was 1, and block.impl, which was 2, is gone
+    # angle.impl keeps index 1: block.impl, which had index 2, is gone.
+    assert found and found.decomposition == 1
     assert fates(report)[0] == "acme.block: decomposed, 2 of 3 ops on the NPU"
 
 
@@ -366,7 +367,7 @@ def test_decompositions_that_double_end(
         body = around
     b.output(composite(b, "acme.all", body, [x], "y"))
     report, model = partitioned(b.build(), fake_ops="SUB")
-    # None of the 2 ** 40 SUBs was reached: all is as it was.
+    # None of the 2 ** 40 SUB ops was reached: the model is unchanged.
     assert names(model) == ["STABLEHLO_COMPOSITE"] and len(model.subgraphs) == 42
     assert len(report.composites) == 1
 
@@ -457,7 +458,7 @@ def test_parts_compute_what_the_composite_computes(case: str) -> None:
 
 @st.composite
 def nests(draw: st.DrawFn) -> Model:
-    """Composites of decompositions that may use those before them."""
+    """Draws a model with composites whose decompositions may use earlier decompositions."""
     b = ModelBuilder()
     bodies = [rms_norm(b), twice_less_once(b)]
     for level in range(draw(st.integers(0, 3))):

@@ -1,4 +1,4 @@
-"""The order that a model's metadata add, read, kept by partitions, and moved with the ops."""
+"""Tests the extra op order in a model's metadata: it is read, partitions respect it, and it moves with the ops."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ F32 = ("float32", (4,))
 
 
 def parallel(*names: str, subgraphs: int = 1) -> Model:
-    """Ops that all read x, in this order."""
+    """Returns a model with ops that all read x, in this order."""
     b = ModelBuilder()
     for index in range(subgraphs):
         builder = b if index == 0 else b.subgraph(f"other{index}")

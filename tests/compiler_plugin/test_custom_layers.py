@@ -1,4 +1,4 @@
-"""Layers for any model: which of them become a model's assets."""
+"""Tests which custom layers become assets of a model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Chain = Callable[..., Path]
 
 @pytest.fixture
 def layers(tmp_path: Path) -> Path:
-    """A folder in which the null vendor has layers for A, B and Other."""
+    """A folder with the null vendor's layers for A, B and Other."""
     folder = tmp_path / "layers"
     folder.mkdir()
     for name in ("A", "B", "Other"):

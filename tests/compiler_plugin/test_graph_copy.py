@@ -1,4 +1,4 @@
-"""A copy of ops has all that they have, and nothing in common but what may be shared."""
+"""Tests that a copy of ops has all their attributes, and shares only what may be shared."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def tensor(name: str, buffer: Buffer) -> Tensor:
 
 
 def full_op() -> Op:
-    """An op of which nothing is as it is by default."""
+    """Returns an op whose attributes all differ from the defaults."""
     x, y, z, state = (tensor(name, Buffer(Blob(b"1234"))) for name in ("x", "y", "z", "state"))
     op = Op(OperatorCode(CUSTOM, "Own", 3), [x, None, x, y], [z])
     op.options, _ = make_builtin_options("SOFTMAX", {"beta": 0.5})
@@ -38,7 +38,8 @@ def test_an_op_s_copy_has_all_that_it_has(share: bool) -> None:
     into = Subgraph()
     (copy,) = GraphCopy(into, data=None if share else CopiedData()).ops([op])
     for name in set(Op.__slots__) - OWN:
-        assert getattr(op, name) != getattr(plain, name), name  # or this would show nothing
+        # With equal values, the next line would prove nothing.
+        assert getattr(op, name) != getattr(plain, name), name
         assert getattr(copy, name) == getattr(op, name), name
     code = copy.code
     assert (code.builtin_code, code.custom_code, code.version) == (CUSTOM, "Own", 3)

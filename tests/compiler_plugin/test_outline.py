@@ -1,4 +1,4 @@
-"""A partition as a subgraph, and the call in its place."""
+"""Tests that a partition becomes a subgraph, and that a call replaces its ops."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ F32 = ("float32", (4,))
 
 
 def outline(model: Model, *groups: Sequence[int]) -> list[Subgraph]:
-    """Puts calls in the place of ops of the main subgraph; the copies that a vendor gets."""
+    """Replaces groups of ops in the main subgraph by calls; returns the copies that a vendor gets."""
     subgraph = model.subgraphs[0]
     selected = {subgraph.ops[place] for group in groups for place in group}
     dependencies = find_dependencies(subgraph, selected)
@@ -46,7 +46,7 @@ def names(tensors: Sequence[Tensor | None]) -> list[str]:
 
 
 def check_links(subgraph: Subgraph) -> None:
-    """Producers and uses are those that the ops say, and each tensor is the subgraph's own."""
+    """Checks that producers and uses match the ops, and that each tensor belongs to the subgraph."""
     own = set(subgraph.tensors)
     for tensor in subgraph.tensors:
         readers = [op for op in subgraph.ops for t in op.inputs if t is tensor]
@@ -59,7 +59,7 @@ def check_links(subgraph: Subgraph) -> None:
 
 
 def three_ops() -> Model:
-    """x -> A(x, w) -> a -> B(a) -> b -> C(b, w)."""
+    """Returns the model x -> A(x, w) -> a -> B(a) -> b -> C(b, w)."""
     b = ModelBuilder()
     x = b.input("x", *F32)
     w = b.constant("w", np.arange(4, dtype=np.float32))
@@ -102,7 +102,7 @@ def test_an_input_that_is_read_twice_is_one() -> None:
     model = b.build()
     (copy,) = outline(model, [0, 1])
     (call,) = model.subgraphs[0].ops
-    assert names(copy.inputs) == names(call.inputs) == ["x", "y"]  # as the subgraph has them
+    assert names(copy.inputs) == names(call.inputs) == ["x", "y"]  # in the subgraph's order
     assert [names(op.inputs) for op in copy.ops] == [["y", "x"], ["a", "x"]]
 
 
@@ -239,7 +239,7 @@ def test_ops_with_side_effects_keep_their_order() -> None:
     selected = {op for op in subgraph.ops if op.name == "Npu"}
     dependencies = find_dependencies(subgraph, selected)
     assert dependencies == [[], [0], [1], [0, 2]]
-    # Together, the two would have to run before Print and after Read, which comes after Print.
+    # Together, the two Npu ops would have to run before Print and after Read, which follows Print.
     assert find_partitions(dependencies, {0: 0, 3: 0}) == [[0], [3]]
 
 
@@ -260,7 +260,7 @@ Value = Any
 
 
 def evaluate(subgraph: Subgraph, inputs: Sequence[Value], calls: dict[Op, Subgraph]) -> list[Value]:
-    """What a subgraph computes, as nested tuples; a tensor that is read too early is a KeyError."""
+    """Returns a subgraph's results as nested tuples; raises KeyError if a tensor is read too early."""
     values: dict[Tensor, Value] = dict(zip(subgraph.inputs, inputs, strict=True))
 
     def value(tensor: Tensor | None) -> Value:
@@ -280,7 +280,7 @@ def evaluate(subgraph: Subgraph, inputs: Sequence[Value], calls: dict[Op, Subgra
 
 @st.composite
 def models(draw: st.DrawFn) -> tuple[Model, dict[int, int]]:
-    """A random model of builtin and custom ops, and ops that a plugin takes."""
+    """Draws a random model of builtin and custom ops, and the ops that a plugin takes."""
     b = ModelBuilder()
     tensors: list[Tensor | None] = [None]
     tensors += [b.input(f"x{i}", *F32) for i in range(draw(st.integers(1, 3)))]

@@ -1,4 +1,4 @@
-"""Grouping ops into partitions: as few and large as can be, and never a cycle."""
+"""Tests grouping ops into partitions that are few and large and never form a cycle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Graph = Sequence[Sequence[int]]
 
 
 def neighbours_of(graph: Graph, partitions: Sequence[Sequence[int]]) -> dict[int, set[int]]:
-    """The graph with each partition as one node, known by its first op: who waits for whom."""
+    """Returns, for each node, the nodes that it waits for; a partition is one node, named by its first op."""
     node = {op: partition[0] for partition in partitions for op in partition}
     edges: dict[int, set[int]] = {node.get(op, op): set() for op in range(len(graph))}
     for op, all_before in enumerate(graph):
@@ -150,7 +150,8 @@ def test_the_order_is_kept_where_nothing_asks_for_another() -> None:
 
 
 def test_an_op_moves_only_to_come_before_the_call_that_needs_it() -> None:
-    graph: Graph = [[], [0], [], [], [0, 3]]  # 1 waits for the call of 0 and 4, which waits for 3
+    # Op 1 waits for the call of ops 0 and 4, which waits for op 3.
+    graph: Graph = [[], [0], [], [], [0, 3]]
     assert find_execution_order(graph, [[0, 4]]) == [3, ~0, 1, 2]
 
 

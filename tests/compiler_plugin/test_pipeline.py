@@ -1,4 +1,4 @@
-"""From a model and a plugin to a compiled file."""
+"""Tests the whole way from a model and a plugin to a compiled file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def ops(model: Model, subgraph: int = 0) -> list[str]:
 
 
 def calls(model: Model) -> list[tuple[str, str]]:
-    """Function name and byte code of each NPU call, in the order they run."""
+    """Returns the function name and byte code of each NPU call, in run order."""
     found = {
         op: (name, bytes(module.blob).decode())
         for module in model.byte_code
@@ -649,7 +649,7 @@ def test_an_op_whose_results_nobody_reads_is_a_call_all_the_same(
     b.output(b.custom("A", [x], [("a", "float32", (4,))]))
     write_model(b.build(), tmp_path / "in.tflite")
     report = apply_plugin(tmp_path / "in.tflite", tmp_path / "out.bin", fake_options())
-    assert reasons(report) == {}  # the CPU has no such op: the model could not run
+    assert reasons(report) == {}  # on the CPU, which lacks this op, the model could not run
     with read_model(tmp_path / "out.bin") as model:
         dead, alive = model.subgraphs[0].ops
         assert [tensor.name for tensor in (*dead.outputs, *alive.outputs)] == ["d", "a"]

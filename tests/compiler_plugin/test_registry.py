@@ -1,4 +1,4 @@
-"""Finding plugins, and refusing what is none."""
+"""Tests finding plugins and refusing files that are not plugins."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_exactly_a_plugins_name_goes_before_one_in_another_case(tmp_path: Path) 
 
 
 def test_vendors_of_stock_s_wheel_have_all_names_that_are_printed(stock_vendors: Path) -> None:
-    """Those whose libraries load here."""
+    """The test covers the vendors whose libraries load on this machine."""
     for folder in sorted(stock_vendors.iterdir()):
         for plugin in find_plugins([str(folder)]).plugins:
             manufacturer = plugin.factory.soc_manufacturer
@@ -139,7 +139,7 @@ def test_two_plugins_of_one_manufacturer_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_plugin_in_a_folder_goes_before_an_installed_one(tmp_path: Path) -> None:
-    """A vendor with a release installed tries what is not released yet."""
+    """A vendor can test an unreleased version beside its installed release."""
     libs = write(tmp_path, name="Null")
     assert load_plugin("Null", libs).origin.startswith(str(tmp_path))
     assert [i.origin for i in list_plugins(libs) if i.soc_manufacturer == "Null"] == [

@@ -1,4 +1,4 @@
-"""The user's bounds are for tensors that the model has, and leaves open."""
+"""Tests that shape bounds must name tensors of the model that have unknown dimensions."""
 
 from __future__ import annotations
 

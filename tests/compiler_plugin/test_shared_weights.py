@@ -1,4 +1,4 @@
-"""Weights that tensors share are one buffer for a vendor in all that it gets together: it can write them once."""
+"""Tests that a vendor gets weights shared by several tensors as one buffer, and can write them once."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Options = Callable[..., ApplyOptions]
 
 @pytest.fixture(params=["here", "there"])
 def once(request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Options:
-    """Options for the vendor, in this process or in one of its own."""
+    """Options for the Once vendor, in this process or in its own process."""
     libs = ONCE
     if request.param == "there":
         libs = tmp_path / "libs"
@@ -66,7 +66,10 @@ def once(request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Optio
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """Two signatures, the first with two convolutions; all have the same weights, two the same bias."""
+    """A model with two signatures, the first with two convolutions.
+
+    All three convolutions share their weights; one convolution of each signature shares its bias.
+    """
     builder = ModelBuilder()
     x = builder.input("x", "float32", (1, 9, 9, 16))
     weights = builder.constant("w", WEIGHTS)
@@ -95,14 +98,14 @@ def conv(builder: SubgraphBuilder, x: Any, weights: Buffer, bias: Buffer, name: 
 
 
 def read_once(module: memoryview | bytes) -> tuple[list[Sequence[int]], bytes]:
-    """The numbers of the buffers of each partition that has constants, and their data."""
+    """Returns the buffer numbers of each partition that has constants, and the buffers' data."""
     line, _, data = bytes(module).partition(b"\n")
     numbers: Mapping[str, Sequence[int]] = json.loads(line)
     return [found for found in numbers.values() if found], data
 
 
 def compiled(path: Path) -> tuple[list[Sequence[int]], bytes]:
-    """The only module of a compiled file."""
+    """Reads the only module of a compiled file with `read_once`."""
     with read_model(path) as model:
         (module,) = model.byte_code
         return read_once(module.blob.view)
@@ -193,7 +196,7 @@ def test_partitions_that_share_little_are_compiled_once(once: Options, tmp_path:
 
 
 def test_stock_s_partitions_have_one_buffer(model: Path) -> None:
-    """An exported plugin; stock gives it a model of partitions, here two whole signatures."""
+    """Uses an exported plugin; stock passes it a model of partitions, here two whole signatures."""
     factory = load_file(str(ONCE / "LiteRtCompilerPluginOnce.py"), "PLUGIN")
     with Exported(factory) as plugin:
         status, result = plugin.compile(model)

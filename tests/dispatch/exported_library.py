@@ -1,4 +1,4 @@
-"""A Python table behind its C functions, in this process, and our host in front of them."""
+"""Exports a Python dispatch table to C functions in this process, and loads it with our host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from litert.abi.definitions import ffi
 
 
 class ExportedLibrary(DispatchLibrary):
-    """What a shared library would be."""
+    """An exported table in the place of a shared library."""
 
     def __init__(self, table: ExportedTable, name: str) -> None:
         self.path = self.name = name
@@ -23,6 +23,6 @@ class ExportedLibrary(DispatchLibrary):
 
 
 def through_c(dispatch: Dispatch[Any, Any]) -> Dispatch[Any, Any]:
-    """The same vendor, as a host finds it behind LiteRT's C interface."""
+    """Returns a vendor's table as a host sees it through LiteRT's C interface."""
     assert ffi.sizeof("LiteRtDispatchApi") == 56
     return NativeDispatch(ExportedLibrary(export_table(dispatch), dispatch.vendor_id))

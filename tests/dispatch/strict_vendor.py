@@ -1,4 +1,4 @@
-"""A vendor that writes down each call, and each rule of the dispatch table that the host breaks."""
+"""A vendor that records each call, and each rule of the dispatch table that the host breaks."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ class Context:
         self.is_open = True
         self.in_use = threading.Lock()
         self.buffers: dict[int, TensorBuffer] = {}
-        """Of a device context: registered, by handle."""
+        """The buffers registered with a device context, by handle."""
         self.attached: dict[tuple[str, int], int] = {}
-        """Of an invocation context: handles by kind and index."""
+        """The handles attached to an invocation context, by kind and index."""
         self.device: Context = self
 
 
 class StrictDispatch(Dispatch[Context, Context]):
-    """Its device adds 1 to input 0 into each output.
+    """The strict vendor: its device writes input 0 plus 1 to each output.
 
     Attributes:
-      calls: what was called, with indices and handles.
-      broken: rules that the host broke.
-      failing: function whose calls raise `error`, once `after` of them have passed.
-      open: contexts that are not destroyed yet.
-      destroyed: called with the name of each context that goes.
-      scheduled, run_options: what runs were given.
+      calls: the calls, with indices and handles.
+      broken: the rules that the host broke.
+      failing: the function that raises `error` after its first `after` calls.
+      open: the contexts that are not destroyed yet.
+      destroyed: a function that is called with the name of each destroyed context.
+      scheduled, run_options: the scheduling info and options that runs were given.
     """
 
     vendor_id = "Strict"
@@ -71,12 +71,12 @@ class StrictDispatch(Dispatch[Context, Context]):
         self._lock = threading.Lock()
 
     def count(self, function: str) -> int:
-        """How often a function was called."""
+        """Returns how often a function was called."""
         return sum(call.split()[0] == function for call in self.calls)
 
     @contextmanager
     def called(self, text: str, context: Context | None = None) -> Iterator[None]:
-        """Around each function: writes it down, fails if that was asked for, checks the context."""
+        """Wraps each function: records the call, raises if the function is to fail, and checks the context."""
         function = text.split()[0]
         with self._lock:
             self.calls.append(text)
@@ -94,7 +94,7 @@ class StrictDispatch(Dispatch[Context, Context]):
 
     @contextmanager
     def alone(self, text: str, context: Context) -> Iterator[None]:
-        """Around what no other thread may use a context for."""
+        """Wraps code in which no other thread may use the context."""
         alone = context.in_use.acquire(blocking=False)
         self.check(alone, f"{text}: {context.name} is in use by another thread")
         try:
@@ -221,7 +221,7 @@ class StrictDispatch(Dispatch[Context, Context]):
             return [Metric("runs", self.count("invoke"))]
 
     def run(self, context: Context) -> None:
-        """What the device does."""
+        """Computes a run's outputs, as the device would."""
         arrays = {}
         for (kind, index), handle in context.attached.items():
             buffer = context.device.buffers.get(handle)
@@ -262,7 +262,7 @@ class StrictDispatch(Dispatch[Context, Context]):
 
 
 class StrictAsyncInterface(AsyncInterface[Context]):
-    """Runs end when `finish` is called."""
+    """Asynchronous runs that end when `finish` is called."""
 
     def __init__(self, dispatch: StrictAsyncDispatch) -> None:
         self.dispatch = dispatch
@@ -280,7 +280,7 @@ class StrictAsyncInterface(AsyncInterface[Context]):
             return [event] * outputs
 
     def finish(self) -> None:
-        """Ends all runs."""
+        """Computes and ends all runs."""
         for context, event in self.running:
             self.dispatch.run(context)
             event.signal()
@@ -299,7 +299,7 @@ class StrictAsyncDispatch(StrictDispatch):
 
 
 def open_session(dispatch: Dispatch[Any, Any], assets: Sequence[str] = ()) -> Session:
-    """A session without options, with assets of these names."""
+    """Opens a session without options, with assets of these names."""
     return Session(
         dispatch,
         environment_options=EnvironmentOptions(),
@@ -309,13 +309,13 @@ def open_session(dispatch: Dispatch[Any, Any], assets: Sequence[str] = ()) -> Se
 
 
 def open_call(session: Session, inputs: int = 1, outputs: int = 1, name: str = "f") -> Call:
-    """A call with inputs and outputs of four floats, with nothing bound."""
+    """Opens a call whose inputs and outputs are four floats each, with no buffers bound."""
     byte_code = MemBuffer.from_memory(b"byte code")
     return session.open_call(byte_code, name, [FLOATS] * inputs, [FLOATS] * outputs)
 
 
 def bind_all(call: Call) -> list[TensorBuffer]:
-    """Binds new buffers to all inputs and outputs; returns the inputs', then the outputs'."""
+    """Binds new buffers to all inputs and outputs; returns the input buffers, then the output buffers."""
     inputs = [TensorBuffer.allocate(FLOATS) for _ in call.input_requirements]
     outputs = [TensorBuffer.allocate(FLOATS) for _ in call.output_requirements]
     for index, buffer in enumerate(inputs):

@@ -1,4 +1,4 @@
-"""Asynchronous runs: on a vendor that has them, and in a thread for one that has not."""
+"""Tests asynchronous runs, on vendors that implement them and in a thread for other vendors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.dispatch.strict_vendor import (
 
 
 class SlowDispatch(StrictDispatch):
-    """Its runs wait for `go`."""
+    """A vendor whose runs wait for `go`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class SlowDispatch(StrictDispatch):
 
 
 def waits(function: Callable[[], object]) -> threading.Thread:
-    """Starts a function that cannot return yet; it is still running a moment later."""
+    """Starts a function in a thread, and checks that it has not returned a moment later."""
     thread = threading.Thread(target=function)
     thread.start()
     thread.join(0.05)
@@ -177,7 +177,7 @@ def test_what_comes_after_a_run_waits_for_it(
         call.invoke_async()
         calls = len(vendor.calls)
         thread = waits(lambda: next_use(call))
-        assert len(vendor.calls) - calls in (0, 1)  # 1: the thread has come to `invoke` itself
+        assert len(vendor.calls) - calls in (0, 1)  # 1 if the thread has reached `invoke` itself
         if isinstance(vendor, StrictAsyncDispatch):
             vendor.async_interface.finish()
         else:
@@ -185,7 +185,7 @@ def test_what_comes_after_a_run_waits_for_it(
         thread.join(10)
         assert not thread.is_alive()
         if isinstance(vendor, StrictAsyncDispatch):
-            vendor.async_interface.finish()  # of `invoke_async`
+            vendor.async_interface.finish()  # ends the run of `invoke_async`
     assert not vendor.broken
 
 

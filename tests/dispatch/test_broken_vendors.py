@@ -1,4 +1,4 @@
-"""Vendors that break a rule each: found when the table is loaded, or at the call, and told which."""
+"""Tests vendors that each break a rule: loading the table or a call fails with an error that names the rule."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.dispatch.strict_vendor import bind_all, open_call, open_session
 
 
 class Sound(Dispatch[Any, Any]):
-    """The least that a vendor has; what derives from it breaks one rule."""
+    """A minimal vendor; each class derived from it breaks one rule."""
 
     vendor_id = "Acme"
 
@@ -45,7 +45,7 @@ class SoundAsync(AsyncInterface[Any]):
 
 
 def make(base: type = Sound, **attributes: object) -> Any:
-    """A table with other attributes."""
+    """Returns a table with these attributes."""
     return type("AcmeDispatch", (base,), attributes)()
 
 
@@ -232,7 +232,7 @@ def use(vendor: Dispatch[Any, Any]) -> None:
 
 
 def requires(**fields: Any) -> Any:
-    """A vendor that asks for such memory."""
+    """Returns a vendor that requires memory with these attributes."""
     requirements = TensorBufferRequirements(**{"size": 16, **fields})
     return make(get_input_requirements=returns(requirements))
 

@@ -1,4 +1,4 @@
-"""A table in Python may have memory of its own kind, too."""
+"""Tests that a Python dispatch table can have its own kind of memory."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_run_works_in_the_memory_that_the_table_makes(is_exported: bool) -> No
 
 @pytest.fixture
 def reversing(tmp_path: Path) -> Path:
-    """A model for the vendor, which turns the bytes around."""
+    """A model for the vendor, which reverses the bytes of its input."""
     builder = NpuModelBuilder(manufacturer="OwnMemory")
     x = builder.input("x", FLOAT, (1, 4))
     y = builder.npu("main", [x], [("y", FLOAT, (1, 4))])
@@ -172,6 +172,6 @@ def test_exported_handlers_take_only_memory_that_they_have_made() -> None:
         assert handlers.unlock_func(info) == Status.INVALID_ARGUMENT
         assert handlers.destroy_func(info) == Status.INVALID_ARGUMENT
     assert handlers.lock_func(made[0], 2, address) == 0 and address[0]
-    assert handlers.lock_func(made[0], 7, address) != 0  # no such mode
+    assert handlers.lock_func(made[0], 7, address) != 0  # there is no such lock mode
     assert handlers.unlock_func(made[0]) == 0
     assert handlers.destroy_func(made[0]) == 0

@@ -1,4 +1,4 @@
-"""Assets that an exported table finds around its byte code, where the host hands over nothing but that."""
+"""Tests that an exported table finds the assets near the byte code when the host passes only the byte code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MODULES = (b"first module", b"second module")
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """Two calls, each with a module of its own; a large asset lies behind the flatbuffer."""
+    """A model with two calls, each with its own module; a large asset follows the flatbuffer."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", (4,))
     y = builder.custom(DISPATCH_OP, [x], [("y", "float32", (4,))])
@@ -45,7 +45,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def places(path: Path) -> list[tuple[int, int]]:
-    """Offsets and sizes of the modules."""
+    """Returns the modules' offsets and sizes."""
     with read_model(path) as made:
         options = [read_dispatch_options(bytes(op.custom_options or b""), "") for op in made.ops()]
     return [(o.bytecode_offset, o.bytecode_size) for o in options]
@@ -62,7 +62,7 @@ def in_file(path: Path) -> Callable[[int, int], tuple[MemBuffer, int]]:
 
 
 def in_a_larger_file(path: Path) -> Callable[[int, int], tuple[MemBuffer, int]]:
-    """As in an archive: the base is where the model starts, and the file has more."""
+    """Places the model inside a larger file, as in an archive; the base address is where the model starts."""
     data = path.read_bytes()
     larger = path.with_suffix(".apk")
     larger.write_bytes(bytes(8192) + data + bytes(100))
@@ -100,7 +100,7 @@ def test_assets_that_are_packed_with_the_byte_code_are_found_once() -> None:
         module, assets = found.open(MemBuffer.from_memory(data, 9), 0)
         assert bytes(module.view) == b"module" and len(assets) == count
         assert data[module.offset : module.offset + module.size] == b"module"
-    module, assets = found.open(MemBuffer.from_memory(packed), 0)  # another model's
+    module, assets = found.open(MemBuffer.from_memory(packed), 0)  # of another model
     assert [asset.name for asset in assets] == ["Gain/h", "Gain"]
 
 
@@ -118,7 +118,7 @@ def test_damage_is_an_error(model: Path, damage: str) -> None:
     else:
         packed = pack(Blob(b"m"), [Asset("Gain", "", Blob(b"k"))])[:40]
         data, offset, size = bytearray(packed), 0, 40
-    # A copy of its own, so that what is beyond its end is not readable by chance.
+    # Copies the bytes, so that memory past their end is not readable by chance.
     with pytest.raises(LiteRtError) as error:
         ModelAssets().open(MemBuffer.from_memory(bytes(data), offset, size), 0)
     assert error.value.status is Status.INVALID_FLATBUFFER

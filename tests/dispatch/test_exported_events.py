@@ -1,4 +1,4 @@
-"""A vendor's events, as a host of LiteRT's C interface has them."""
+"""Tests a vendor's events as a host sees them through LiteRT's C interface."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from litert.core.status import Status
 
 
 class FailedEvent(Event):
-    """Cannot even say whether it has happened."""
+    """An event whose state cannot be read."""
 
     def is_signaled(self) -> bool:
         raise OSError("the device is gone")
 
 
 class HostOfEvents:
-    """A host's functions for events, which may have none of vendors' own."""
+    """A host's functions for events; the host may not support custom events."""
 
     def __init__(self, status: Status) -> None:
         self.status = status
@@ -35,7 +35,7 @@ class HostOfEvents:
             if self.status:
                 raise LiteRtError(self.status, "no custom events")
         elif slot == "create_event_from_sync_fence_fd":
-            os.close(arguments[1])  # the host's from now on
+            os.close(arguments[1])  # the host owns the file descriptor
 
 
 def test_an_event_that_fails_keeps_nobody_waiting(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""Dispatch tables in Python run in stock LiteRT as it is: in Python, and in a C program."""
+"""Tests that Python dispatch tables run in unmodified stock LiteRT, in Python and in a C program."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GAIN = """
 
 
 def compiled(folder: Path, op: str, manufacturer: str, asset: Path) -> Path:
-    """A model of one op, y = op(x), for a vendor."""
+    """Compiles a model with one op, y = op(x), for a vendor; returns its path."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", (SIZE,))
     y = builder.custom(op, [x], [("y", "float32", (SIZE,))], options={"gain": 3.0})
@@ -62,7 +62,7 @@ def gaining(tmp_path: Path) -> Path:
 def run_in_c(
     model: Path, libraries: Path, *arguments: str, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a model in a C program, over stock's C API."""
+    """Runs a model with stock's C API in a C program."""
     stock = Path(ai_edge_litert.__file__).with_name("libLiteRt.so")
     runs, threads = arguments[:2] or ("3", "1")
     command: list[str | Path] = [c_program("stock_host"), stock, model, libraries, str(SIZE)]
@@ -76,7 +76,7 @@ def run_in_c(
 
 
 def outputs(done: subprocess.CompletedProcess[str]) -> list[list[float]]:
-    """What the C program's threads printed."""
+    """Returns the outputs that the C program's threads printed."""
     lines = [line.split() for line in done.stdout.splitlines()]
     return [list(map(float, values)) for kind, *values in lines if kind == "y"]
 
@@ -112,7 +112,7 @@ def test_a_c_program_compiles_at_load_with_plugin_and_table_in_one_interpreter(
     assert done.returncode == 0 and outputs(done) == [list(6 * X)], done.stdout + done.stderr
     assert "1 compiler plugins were applied successfully" in done.stderr
     without = run_in_c(raw, exported("dispatch", "Reference"))
-    assert without.returncode == 1  # there is no such op on the CPU
+    assert without.returncode == 1  # the CPU has no such op
 
 
 def test_many_threads_of_a_c_program_run_models_of_their_own(copying: Path) -> None:
@@ -148,7 +148,7 @@ FAILING = """
 
 @pytest.fixture(scope="module")
 def failing(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a library that fails where the environment says."""
+    """Exports a table that fails in the function that the environment names; returns the library's folder."""
     path = tmp_path_factory.mktemp("failing") / "LiteRtDispatch_Failing.py"
     path.write_text(textwrap.dedent(FAILING))
     return exported("dispatch", str(path))
@@ -223,7 +223,7 @@ AT_EXIT = """
 def test_a_python_program_ends_with_its_models_open(
     request: pytest.FixtureRequest, manufacturer: str
 ) -> None:
-    """What comes after Python's end has begun is refused, and what is destroyed then is let go."""
+    """Checks that runs are refused once Python has begun to end, and that releases then do no harm."""
     model = request.getfixturevalue({"Null": "copying", "Reference": "gaining"}[manufacturer])
     command: list[str | Path] = [sys.executable, "-c", textwrap.dedent(AT_EXIT), model]
     libraries = exported("dispatch", manufacturer)

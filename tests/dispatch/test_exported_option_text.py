@@ -1,4 +1,4 @@
-"""Options of a vendor that a host in C hands over as text."""
+"""Tests vendor options that a C host passes as text."""
 
 from __future__ import annotations
 

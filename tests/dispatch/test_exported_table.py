@@ -1,4 +1,4 @@
-"""A table in Python keeps its contract behind LiteRT's C interface: our host drives it there as directly."""
+"""Tests that an exported Python table works the same through LiteRT's C interface as when called directly."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from tests.dispatch.strict_vendor import (
 
 
 def use(vendor: Dispatch[Any, Any]) -> None:
-    """A life of two models: runs, other buffers, options, measurements."""
+    """Runs two models with changed buffers, options and metrics."""
     with open_session(vendor, ["Gain/lib.h", "Gain"]) as session:
         first, second = open_call(session, inputs=2, outputs=2), open_call(session, name="g")
         buffers = bind_all(first)
@@ -165,7 +165,7 @@ def test_an_error_is_a_status_and_a_line_in_the_log(
 
 
 class AssetDispatch(Dispatch[dict[str, bytes], HostInvocationContext]):
-    """Keeps what it is given, in the order it comes."""
+    """A vendor that records the assets and byte code that it gets, in order."""
 
     vendor_id = "Assets"
 
@@ -206,7 +206,7 @@ def test_byte_code_comes_out_of_its_container_and_each_asset_once(by_host: Seque
 
 
 class PlainDispatch(Dispatch[object, HostInvocationContext]):
-    """Overrides as little as there may be."""
+    """A vendor that overrides as little as possible."""
 
     vendor_id = "Plain"
 
@@ -242,11 +242,11 @@ def test_the_vendors_options_come_from_the_host_and_from_the_environment(
         assert vendor.options == {"tiles": "4", **options}
 
 
-# Below: what only a host that breaks the rules would do, called as C calls it.
+# The tests below call slots as C does, and break rules that our host keeps.
 
 
 class RawHost:
-    """Calls the slots of a table, with handles as numbers."""
+    """Calls the slots of a table with handles as numbers."""
 
     def __init__(self, dispatch: Dispatch[Any, Any]) -> None:
         self.runtime = RuntimeContext("a test")
@@ -286,7 +286,7 @@ def _as_c(kind: Any, value: Any) -> Any:
 
 
 def test_nothing_of_a_table_is_harmed_by_null_and_garbage() -> None:
-    """Each slot with NULL for all pointers, then with numbers that are no handles."""
+    """Calls each slot with NULL for all pointers, then with numbers that are not handles."""
     vendor = StrictAsyncDispatch()
     host = RawHost(vendor)
     asyncs = host.table.api.async_interface
@@ -412,7 +412,7 @@ def test_metrics_have_an_order_and_an_end() -> None:
 
 
 class Adder(GraphInterface[Any, list[str]]):
-    """Writes down what is done to a graph."""
+    """A graph interface that records the calls on a graph."""
 
     def graph_create(self, device_context: Any) -> list[str]:
         return ["created"]
@@ -467,7 +467,7 @@ class Adder(GraphInterface[Any, list[str]]):
 
 
 class GraphDispatch(PlainDispatch):
-    """Has graphs."""
+    """A vendor with graphs."""
 
     capabilities = Capability.BASIC | Capability.GRAPH
     graph_interface = Adder()

@@ -1,4 +1,4 @@
-"""Each function of a vendor fails in turn: the error names it, what was opened is released, the rest goes on."""
+"""Tests a failure in each vendor function: the error names the function, and everything opened is released."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.dispatch.strict_vendor import FLOATS, StrictDispatch, bind_all, open_
 
 
 def use(vendor: StrictDispatch) -> None:
-    """All that a model does with a device: two assets, two calls, runs, another buffer, metrics."""
+    """Uses everything that a model needs of a device: two assets, two calls, runs, other buffers, metrics."""
     with open_session(vendor, ["A", "B"]) as session:
         calls = [open_call(session, inputs=2, outputs=2, name=name) for name in ("f", "g")]
         for call in calls:
@@ -47,7 +47,7 @@ LOGGED = {
     "device_context_destroy",
     "set_scheduling_info",
 }
-"""Functions that release, and one that LiteRT does not insist on."""
+"""Functions whose errors are only logged: those that release something, and one that LiteRT does not require."""
 
 
 @pytest.mark.parametrize(
@@ -68,18 +68,18 @@ def test_a_function_that_fails_is_named_and_all_is_released(
         with pytest.raises(LiteRtError) as error:
             use(vendor)
         assert f"vendor 'Strict', in {function}" in error.value.where
-        assert "strict_vendor.py" in error.value.where  # the line that raised
+        assert "strict_vendor.py" in error.value.where  # the file that raised
         assert "ValueError: the queue is full" in error.value.what
         assert error.value.status is Status.RUNTIME_FAILURE
         assert isinstance(error.value.__cause__, ValueError)
-    if function not in LOGGED:  # a device that does not release keeps what it has
+    if function not in LOGGED:  # a device whose release fails keeps its buffers and contexts
         assert not vendor.open
         assert not vendor.broken
     assert vendor.count("device_context_destroy") == int(any(map(is_opened, vendor.calls)))
 
 
 def is_opened(call: str) -> bool:
-    """Whether a call shows that there is a device context."""
+    """Returns whether a call shows that a device context exists."""
     return call.split()[0] not in (
         "initialize", "check_runtime_compatibility", "device_context_create",
     )  # fmt: skip
@@ -87,7 +87,7 @@ def is_opened(call: str) -> bool:
 
 @pytest.mark.parametrize("function", sorted(LOGGED - {"set_scheduling_info"}))
 def test_cleanup_goes_on_after_an_error(function: str) -> None:
-    """Whatever fails to be released, all else is tried, and once."""
+    """When one release fails, all others are still tried, each once."""
     vendor = StrictDispatch()
     vendor.failing = function
     use(vendor)
@@ -108,7 +108,7 @@ def test_an_interrupt_passes_and_all_is_released(function: str, error: BaseExcep
 
 @pytest.mark.parametrize("function", ["register_asset", "attach_input", "invoke"])
 def test_what_only_python_raises_is_an_error_of_the_vendor(function: str) -> None:
-    """`GeneratorExit` would end a generator of the host's, without a word."""
+    """A `GeneratorExit` that the host lets pass would silently end a generator of the host."""
     vendor = StrictDispatch()
     vendor.failing, vendor.after, vendor.error = function, 1, GeneratorExit("done")
     with pytest.raises(LiteRtError, match="GeneratorExit: done") as error:
@@ -159,7 +159,7 @@ def test_a_call_runs_again_after_an_error() -> None:
 
 @pytest.mark.parametrize("function", ["get_input_requirements", "get_output_requirements"])
 def test_a_call_that_could_not_be_reshaped_asks_for_all_again(function: str) -> None:
-    """The vendor may have taken the shape of an input before it failed: no run may go by it."""
+    """The vendor may have taken an input's shape before it failed, so that no run is allowed."""
     vendor = StrictDispatch()
     other = RankedTensorType.of(FLOATS.element_type, (1, 4))
     asks = ["get_input_requirements 0", "get_input_requirements 1", "get_output_requirements 0"]
@@ -194,7 +194,7 @@ def test_a_buffer_that_cannot_be_registered_leaves_the_one_before() -> None:
 
 
 def test_a_buffer_that_cannot_be_attached_leaves_none() -> None:
-    """Whether the vendor still has the one before is unknown: no run may use it."""
+    """The vendor may or may not still have the earlier buffer, so that no run may use it."""
     vendor = StrictDispatch()
     with open_session(vendor) as session:
         call = open_call(session)

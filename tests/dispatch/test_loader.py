@@ -1,4 +1,4 @@
-"""A dispatch table is found by its manufacturer: among installed packages, or as a file in a folder."""
+"""Tests that a dispatch table is found by its manufacturer, in installed packages or as a file in a folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DISPATCH = AcmeDispatch()
 
 
 def install(site: Path, name: str, target: str, package: str = "acme-npu") -> None:
-    """Makes a package with one entry point, as pip leaves it."""
+    """Creates a package with one entry point, as pip installs it."""
     info = site / f"{package.replace('-', '_')}-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
@@ -154,7 +154,7 @@ def test_a_file_without_a_good_table_is_named(tmp_path: Path, text: str, sentenc
     error = refuses("Acme", tmp_path)
     assert sentence in error.what
     assert "LiteRtDispatch_Acme.py" in error.where and error.hint
-    assert refuses("Acme", tmp_path).what == error.what  # not only the first time
+    assert refuses("Acme", tmp_path).what == error.what  # the second attempt gives the same error
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Assets and byte code are handed over where they lie: mapped, not read."""
+"""Tests that assets and byte code are passed in place: mapped, not read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GIB = 1 << 30
 
 
 def read_address(buffer: MemBuffer) -> bytes:
-    """What a driver in C would find at base address and offset."""
+    """Returns the bytes that a C driver would find at base address and offset."""
     import ctypes
 
     return ctypes.string_at(buffer.base_address + buffer.offset, buffer.size)
@@ -68,7 +68,7 @@ def test_an_asset_of_a_gigabyte_is_registered_without_being_read(tmp_path: Path)
     with path.open("wb") as file:
         file.truncate(GIB)
     with MappedFile(path) as mapped:
-        open_session(StrictDispatch(), ["Op"]).close()  # all that is loaded once
+        open_session(StrictDispatch(), ["Op"]).close()  # loads everything that is loaded only once
         before = resident_bytes()
         buffer = MemBuffer.from_blob(mapped.blob(4096))
         with Session(

@@ -1,4 +1,4 @@
-"""The null vendor, installed as its own package, does what its few lines say: vendors start from it."""
+"""Tests that the null vendor, from which vendors start, works when installed as its own package."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BYTES = RankedTensorType.of(ElementType.UINT8, (3,))
 
 
 def compile_two() -> tuple[bytes, list[str]]:
-    """Byte code of two partitions, and the names of their calls."""
+    """Compiles two partitions; returns the byte code and the names of the calls."""
     from litert_npu_null.compiler_plugin import PLUGIN
 
     builder = ModelBuilder()
@@ -118,7 +118,7 @@ def test_byte_code_that_it_did_not_write_is_refused(
 def test_a_model_goes_from_the_file_to_the_npu_and_back(
     tmp_path: Path, shape: tuple[int, ...]
 ) -> None:
-    """As vendors meet it: found by its entry points alone, between ops that stay on the CPU."""
+    """The vendor is found by its entry points only; its op lies between ops that stay on the CPU."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", shape)
     doubled = builder.op("ADD", [x, x], [("doubled", "float32", shape)])

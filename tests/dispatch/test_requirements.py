@@ -1,4 +1,4 @@
-"""Which buffers meet what a vendor wants of a tensor's memory."""
+"""Tests which buffers meet a vendor's memory requirements for a tensor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ SIZED = [element_type for element_type in ElementType if element_type.bits]
 def test_strides_count_elements_of_any_size(element_type: ElementType) -> None:
     rows = RankedTensorType.of(element_type, (2, 1, 3))
     buffer = TensorBuffer.allocate(rows)
-    for strides in ((3, 3, 1), (3, 99, 1), ()):  # how far apart ones are does not matter
+    # The stride of a dimension of size 1 does not matter.
+    for strides in ((3, 3, 1), (3, 99, 1), ()):
         wanted = TensorBufferRequirements(rows.size_bytes, strides=strides)
         refuse_misfit(buffer, wanted, rows, "")
     for strides in ((4, 3, 1), (12, 12, 4), (3, 3, 2), (0, 0, 0)):

@@ -1,4 +1,4 @@
-"""The calls of the dispatch table come in LiteRT's order, and go in reverse."""
+"""Tests that a session calls the dispatch table's functions in LiteRT's order, and releases in reverse order."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_a_buffer_that_does_not_fit_never_reaches_the_vendor(
         assert error.value.status is Status.INVALID_ARGUMENT
         assert "input 0 of 'f'" in error.value.where
         assert vendor.calls == []
-        call.invoke()  # the buffer before is still bound
+        call.invoke()  # the earlier buffer is still bound
         call.bind_input(0, source)
         assert vendor.count("attach_input") == 0
 
@@ -297,7 +297,7 @@ def test_metrics_are_what_the_vendor_measured() -> None:
 
 
 def test_the_device_keeps_what_it_was_given() -> None:
-    """Who made a buffer may forget it: it lives while it is bound."""
+    """A bound buffer stays alive even if its creator drops it."""
     vendor = StrictDispatch()
     with open_session(vendor) as session:
         call = open_call(session)

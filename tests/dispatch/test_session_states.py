@@ -1,4 +1,4 @@
-"""Whatever the order of binds, runs, failures and closes: nothing leaks, and nothing is used after its end."""
+"""Tests binds, runs, failures and closes in any order: nothing leaks or is used after its release."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FAILING = st.sampled_from(
 
 
 class SessionMachine(RuleBasedStateMachine):
-    """A model of what should be bound, beside the real session on a strict vendor."""
+    """Compares the buffers that should be bound with those of a real session on a strict vendor."""
 
     calls = Bundle("calls")
     buffers = Bundle("buffers")
@@ -58,7 +58,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.session = open_session(self.vendor, ["A"])
         self.runs_fail = False
         self.bound: dict[Call, dict[tuple[str, int], TensorBuffer]] = {}
-        self.stale: set[tuple[Call, str, int]] = set()  # to be bound again
+        self.stale: set[tuple[Call, str, int]] = set()  # inputs to bind again after a reshape
         return multiple(*(TensorBuffer.allocate(FLOATS) for _ in range(3)))
 
     @rule(target=buffers)
@@ -83,7 +83,8 @@ class SessionMachine(RuleBasedStateMachine):
     @rule(function=FAILING)
     def fail(self, function: str) -> None:
         self.vendor.failing = function
-        self.runs_fail |= function == "invoke"  # one may still be under way, or its event wait
+        # Stays true when `failing` changes: a failed run may still be pending, or its event unread.
+        self.runs_fail |= function == "invoke"
 
     @rule(call=calls, buffer=buffers, port=st.integers(0, PORTS - 1), is_input=st.booleans())
     def bind(self, call: Call, buffer: TensorBuffer, port: int, is_input: bool) -> None:
@@ -132,7 +133,7 @@ class SessionMachine(RuleBasedStateMachine):
 
     @rule(call=calls)
     def start(self, call: Call) -> None:
-        """An asynchronous run that something else comes after."""
+        """Starts an asynchronous run, and does not wait for its events."""
         self.finish()
         try:
             call.invoke_async()
@@ -168,7 +169,7 @@ class SessionMachine(RuleBasedStateMachine):
         return len(ports) == 2 * PORTS and not any((call, *port) in self.stale for port in ports)
 
     def finish(self) -> None:
-        """Ends the runs on the device, where it does not by itself."""
+        """Ends the runs of a device whose runs do not end by themselves."""
         if isinstance(self.vendor, StrictAsyncDispatch):
             self.vendor.async_interface.finish()
 

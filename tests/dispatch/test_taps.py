@@ -1,4 +1,4 @@
-"""A vendor shows tensors inside a call to whoever asks, directly and behind LiteRT's C interface."""
+"""Tests that a vendor shows tensors inside a call on request, directly and through LiteRT's C interface."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOTHING = RankedTensorType.of(ElementType.INT32, (0,))
 
 
 class Tapped(StrictDispatch):
-    """Shows two tensors of its own."""
+    """A vendor that shows two of its own tensors."""
 
     names = ("größe", "inner/mul:0")
     num_shown = 0
@@ -39,7 +39,7 @@ class Tapped(StrictDispatch):
 
 @pytest.fixture(params=["directly", "through C"])
 def behind(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
-    """A vendor as the host gets it."""
+    """Returns a vendor directly or through the C interface."""
     return through_c if request.param == "through C" else lambda vendor: vendor
 
 

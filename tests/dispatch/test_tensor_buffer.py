@@ -1,4 +1,4 @@
-"""Tensor memory: arrays over it, whoever owns it."""
+"""Tests tensor buffers, and arrays over their memory, whoever owns the memory."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_an_array_and_a_view_outlive_their_buffer() -> None:
     array = TensorBuffer.allocate(rows).array()
     view = TensorBuffer.allocate(rows).view
     gc.collect()
-    array[:] = 7  # on freed memory this would be the end of the process
+    array[:] = 7  # with freed memory, this would crash the process
     view[-1] = 7
     assert array.min() == view[-1] == 7
 

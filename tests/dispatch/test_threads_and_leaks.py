@@ -1,4 +1,4 @@
-"""Sessions used from many threads, and a thousand times over."""
+"""Tests sessions that many threads use, and sessions that are opened many times."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def in_threads(count: int, function: Callable[[int], None]) -> None:
 
 
 def test_calls_of_one_session_run_in_parallel() -> None:
-    """Each waits, in its run, until the others are in theirs."""
+    """Each run waits until the other two are running."""
 
     class Meeting(StrictDispatch):
         barrier = threading.Barrier(3)
@@ -86,7 +86,7 @@ def test_a_device_gets_one_call_at_a_time() -> None:
 
 
 def test_buffers_are_attached_while_no_other_is_registered() -> None:
-    """A vendor looks a handle up in its device's table, which a registration may move."""
+    """A vendor looks up a handle in its device's table, which a registration may move."""
 
     class Slow(StrictDispatch):
         def register_tensor_buffer(self, device_context: Context, buffer: TensorBuffer) -> int:
@@ -95,7 +95,7 @@ def test_buffers_are_attached_while_no_other_is_registered() -> None:
             return super().register_tensor_buffer(device_context, buffer)
 
         def attach_input(self, invocation_context: Context, index: int, handle: int) -> None:
-            time.sleep(0.001)  # others have a turn
+            time.sleep(0.001)  # lets other threads run
             super().attach_input(invocation_context, index, handle)
 
     vendor = Slow()
@@ -165,7 +165,7 @@ def test_a_thousand_sessions_leak_nothing(tmp_path: Path) -> None:
             with pytest.raises(LiteRtError):
                 call.invoke()
 
-    for _ in range(200):  # until caches are full
+    for _ in range(200):  # fills the caches
         use()
     gc.collect()
     fds, blocks = count_fds(), sys.getallocatedblocks()
@@ -173,11 +173,11 @@ def test_a_thousand_sessions_leak_nothing(tmp_path: Path) -> None:
         use()
     gc.collect()
     assert count_fds() == fds
-    assert sys.getallocatedblocks() - blocks < 1000  # less than one object a session
+    assert sys.getallocatedblocks() - blocks < 1000  # less than one object per session, so no leak
 
 
 def test_a_closed_session_is_freed_at_once() -> None:
-    """Not when the garbage collector comes round: a device's memory is dear."""
+    """The memory is freed without the garbage collector, because device memory is scarce."""
 
     class Memory:
         pass

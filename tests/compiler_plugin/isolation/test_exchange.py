@@ -1,4 +1,4 @@
-"""Bytes for another process: files are named, memory is copied once, and what comes back is what was there."""
+"""Tests `Exchange`, which sends bytes to another process: files by path, memory copied once."""
 
 from __future__ import annotations
 

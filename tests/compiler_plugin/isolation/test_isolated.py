@@ -1,4 +1,6 @@
-"""A plugin in a process of its own does what it does in this one; what befalls it there is an error here."""
+"""Tests that a plugin in its own process gives the same results as in the host's process, and that its failures
+there become errors here.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from litert.model.writer import write_model
 
 FAKE = Path(__file__).parents[1] / "vendors" / "LiteRtCompilerPluginFake.py"
 
-# Loads the fake vendor, and makes one of its functions misbehave as foreign native code can.
+# Loads the fake vendor and makes one of its functions misbehave as native code can.
 LOADER = """
 import ctypes, os
 from litert.host.extensions import load_file
@@ -82,7 +84,7 @@ Chain = Callable[..., Path]
 def isolated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake_options: Options
 ) -> Callable[..., ApplyOptions]:
-    """Options for the fake vendor in a process of its own."""
+    """Makes options that run the fake vendor in its own process."""
     (tmp_path / "isolated_loader.py").write_text(f"FAKE = {str(FAKE)!r}\n{LOADER}")
     monkeypatch.syspath_prepend(str(tmp_path))
 
@@ -99,7 +101,7 @@ def isolated(
 
 
 def said(report: Report) -> Report:
-    """A report without what differs from run to run."""
+    """Returns the report without the values that differ from run to run."""
     times = [replace(item, seconds=0) for item in report.transformations]
     return replace(report, seconds=0, plugin="", output_path="", transformations=times)
 
@@ -231,5 +233,5 @@ def test_an_error_of_the_plugin_is_the_same_from_either_process(
 
 def test_one_factory_makes_many_plugins(chain: Chain, isolated: Options) -> None:
     options = isolated()
-    for _ in range(2):  # Python loads the file once, and so its factory is the same
+    for _ in range(2):  # Python loads the file once, so both runs use the same factory
         assert apply_plugin(chain("A"), "", options).calls

@@ -1,4 +1,4 @@
-"""A plugin in C to which something happens in any of its functions: that is named, and nothing written."""
+"""Tests that a failure in any function of a C plugin is reported with its name, and that no file is written."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ AT_WORK = {
 
 @pytest.fixture(scope="session")
 def befallen(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The folder with the plugin's library."""
+    """Builds the plugin's library; returns its folder."""
     compiler = shutil.which("gcc")
     if compiler is None:
         pytest.skip("no gcc, which builds the plugin")
@@ -200,7 +200,7 @@ def test_the_command_has_a_time_limit_for_each_call(
 def test_a_plugin_that_hangs_does_not_outlive_a_command_that_is_killed(
     chain: Chain, befallen: str, tmp_path: Path, function: str
 ) -> None:
-    """Not until its time limit, which is long."""
+    """The plugin's process ends when the command is killed, not at its long time limit."""
     environment = {**os.environ, "BEFALL": f"{function}:hang"}
     flags = ["--soc_manufacturer=Acme", f"--libs={befallen}", str(chain("A"))]
     command = subprocess.Popen([*APPLY_PLUGIN, *flags, str(tmp_path / "out.bin")], env=environment)
@@ -243,7 +243,8 @@ def test_a_process_can_be_started_ahead_of_time(
 ) -> None:
     ahead = options(befallen)
     ahead.hosting.start([befallen])
-    monkeypatch.setenv("BEFALL", "LiteRtCompilerPluginPartition:segv")  # too late for that process
+    # Too late for the process that has already started.
+    monkeypatch.setenv("BEFALL", "LiteRtCompilerPluginPartition:segv")
     assert apply_plugin(chain("A"), "", ahead).npu_ops
     assert not ahead.hosting.started
     with pytest.raises(LiteRtError):
@@ -266,7 +267,7 @@ def test_an_installed_package_may_offer_the_path_of_its_library(
 def num_children() -> int:
     found = 0
     for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it ended meanwhile
+        with suppress(OSError):  # the process may have ended meanwhile
             found += path.read_text().rsplit(")", 1)[1].split()[1] == str(os.getpid())
     return found
 

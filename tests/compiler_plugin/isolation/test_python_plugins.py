@@ -1,4 +1,4 @@
-"""Plugins in Python in processes of their own; and ends of the command's process that would look like success."""
+"""Tests Python plugins in their own processes, and plugins that end the command's process with success."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_an_installed_plugin_can_be_isolated() -> None:
 def test_a_command_does_not_end_well_without_an_output(
     chain: Chain, tmp_path: Path, ending: str, text: str
 ) -> None:
-    """In the command's own process."""
+    """The plugin runs in the command's own process."""
     output = tmp_path / "out" / "model.bin"
     output.parent.mkdir()
     flags = [f"--libs={_folder(tmp_path, ending)}", "--soc_manufacturer=Ending", str(chain("A"))]

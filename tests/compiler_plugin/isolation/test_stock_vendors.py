@@ -1,4 +1,4 @@
-"""The real vendors' plugins of stock LiteRT's wheel, as they are."""
+"""Tests the unmodified vendor plugins from stock LiteRT's wheel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def test_all_vendors_of_the_wheel_are_listed_and_why_some_do_not_load(stock_vend
     infos = list_plugins([str(stock_vendors)])
     found = {info.soc_manufacturer: info.soc_models for info in infos if not info.problem}
     assert found["IntelOpenVINO"][0] == "PTL"
-    assert "Tensor_G5" in found["Google"] and "mt6991" in found["MediaTek"]  # stock loads them, too
+    # Stock loads these plugins, too.
+    assert "Tensor_G5" in found["Google"] and "mt6991" in found["MediaTek"]
     problems = {Path(info.origin).stem: info.problem for info in infos if info.problem}
     assert "libQnnHtp.so: cannot open shared object" in problems["libLiteRtCompilerPlugin_Qualcomm"]
     assert "undefined symbol" in problems["libLiteRtCompilerPlugin_Samsung"]
@@ -52,7 +53,7 @@ def test_a_real_network_is_compiled_as_in_the_commands_own_process(
 
 
 def test_what_crashes_a_real_vendor_is_an_error_here(intel: Path, tmp_path: Path) -> None:
-    """Stock's own command ends with a signal on this model: Intel's plugin trips over block-wise scales."""
+    """Intel's plugin crashes on blockwise scales; stock's own command ends with a signal on this model."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", (1, 64))
     scales = builder.constant("scales", bytes(16), "float16", (4, 2))
@@ -66,5 +67,5 @@ def test_what_crashes_a_real_vendor_is_an_error_here(intel: Path, tmp_path: Path
     with pytest.raises(LiteRtError) as error:
         apply_plugin(tmp_path / "in.tflite", tmp_path / "out.tflite", options)
     assert "crashed in LiteRtCompilerPluginCompile (SIGSEGV" in error.value.what
-    assert "Unsupported Quantization type 3" in error.value.what  # the plugin's last words
+    assert "Unsupported Quantization type 3" in error.value.what  # the plugin's last output
     assert [path.name for path in tmp_path.iterdir()] == ["in.tflite"]

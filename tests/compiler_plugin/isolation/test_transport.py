@@ -1,4 +1,4 @@
-"""A graph that was sent is the graph that was there: written, both give the same bytes."""
+"""Tests that a graph sent to another process is the same there: both ends write the same bytes."""
 
 from __future__ import annotations
 
@@ -50,12 +50,14 @@ def send(model: Model, ends: Ends) -> Model:
     here, there = ends
     before = to_bytes(model)
     packed = pack_model(model, here)
-    assert isinstance(packed, dict) and to_bytes(model) == before  # it is as it was
+    assert isinstance(packed, dict) and to_bytes(model) == before  # the model is unchanged
     return unpack_model(packed, there)
 
 
 def build_model() -> Model:
-    """Constants shared and empty, a quantized op, custom options small and large, two subgraphs, metadata."""
+    """Returns a model with shared and empty constants, a quantized op, small and large custom options,
+    two subgraphs, and metadata.
+    """
     builder = ModelBuilder()
     quantization = Quantization([0.5], [3])
     x = builder.input("x", "int8", (4,), quantization=quantization)
@@ -86,7 +88,7 @@ def test_a_models_constants_stay_in_its_file(tmp_path: Path, fd: int, ends: Ends
         assert to_bytes(sent) == to_bytes(model)
         blobs = [buffer.blob for buffer in sent.buffers if buffer.blob is not None]
         assert blobs and all(blob.file for blob in blobs)
-    assert os.fstat(fd).st_size < 10_000  # of a file of 2 MiB
+    assert os.fstat(fd).st_size < 10_000  # the model file has 2 MiB
 
 
 def test_real_models_arrive_whole(ends: Ends) -> None:

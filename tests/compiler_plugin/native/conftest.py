@@ -1,4 +1,4 @@
-"""The plugin whose byte code says what its host told it, in stock LiteRT and here."""
+"""Fixtures for the scribe, a plugin whose byte code records what its host told it, in stock LiteRT and in ours."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A dispatch op of a compiled file: names of its tensors, and what is written of its partition."""
+    """A dispatch op of a compiled file: its function, its tensors' names, and its byte code as text."""
 
     function: str
     inputs: Sequence[str]
@@ -45,7 +45,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class BothHosts:
-    """Compiles models with the scribe, in stock's `apply_plugin_main` and here."""
+    """Compiles models with the scribe in two hosts: stock's `apply_plugin_main` and ours."""
 
     library: Path
     folder: Path
@@ -54,7 +54,7 @@ class BothHosts:
     reports: list[Report] = field(default_factory=list)
 
     def stock(self, model: Path, *flags: str, cmd: str = "apply") -> Path:
-        """The file that stock writes."""
+        """Compiles the model with stock; returns the output file."""
         output = self.folder / "stock.tflite"
         arguments = [f"--cmd={cmd}", f"--model={model}", f"--o={output}"]
         arguments += ["--soc_manufacturer=Scribe", "--soc_model=quill"]
@@ -63,7 +63,7 @@ class BothHosts:
         return output
 
     def ours(self, model: Path, *, strategy: str = "default", **flags: str) -> Path:
-        """The file that we write."""
+        """Compiles the model with our host; returns the output file."""
         output = self.folder / "ours.tflite"
         options = ApplyOptions(
             "Scribe",
@@ -75,28 +75,28 @@ class BothHosts:
         return output
 
     def isolated(self, model: Path) -> Path:
-        """The file that we write with the plugin in a process of its own, as it is by default."""
+        """Compiles the model with our host and the plugin in its own process (the default); returns the file."""
         output = self.folder / "isolated.tflite"
         options = ApplyOptions("Scribe", "quill", [str(self.library.parent)])
         self.reports.append(apply_plugin(model, output, options))
         return output
 
     def calls(self, model: Model | Path, **environment: str) -> tuple[list[Call], list[Call]]:
-        """What stock and we make of a model, with the scribe told by the environment what to do."""
+        """Returns the calls that stock and our host write for a model; `environment` controls the scribe."""
         path = self.written(model) if isinstance(model, Model) else model
         for name, value in environment.items():
             self.setenv(name, value)
         return read_calls(self.stock(path)), read_calls(self.ours(path))
 
     def written(self, model: Model) -> Path:
-        """A model as a file."""
+        """Writes a model to a file; returns its path."""
         path = self.folder / "model.tflite"
         write_model(model, path)
         return path
 
 
 def read_calls(path: Path) -> list[Call]:
-    """The calls of a compiled file, by their numbers: stock sorts what is left of the graph anew."""
+    """Returns the calls of a compiled file, sorted by number, since stock sorts the remaining graph anew."""
     data = path.read_bytes()
     calls: list[Call] = []
     with read_model(path) as model:
@@ -116,7 +116,7 @@ def read_calls(path: Path) -> list[Call]:
 
 
 def build_plugin(folder: Path, sources: Sequence[Path], name: str, *flags: str) -> Path:
-    """Compiles a plugin from C: the library."""
+    """Compiles a plugin from C sources; returns the library's path."""
     compiler = shutil.which("gcc")
     if compiler is None:
         pytest.skip("no gcc, which builds the plugin")
@@ -129,7 +129,7 @@ def build_plugin(folder: Path, sources: Sequence[Path], name: str, *flags: str) 
 
 @pytest.fixture(scope="session")
 def scribe(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The scribe's library, alone in its folder."""
+    """The path of the scribe's library, the only library in its folder."""
     folder = tmp_path_factory.mktemp("scribe")
     (folder / "getters.inc").write_text(_getters())
     (folder / "option_rewrites.inc").write_text(option_rewrites())
@@ -150,7 +150,7 @@ def both_hosts(
 
 
 def _getters() -> str:
-    """A line of C for each slot that reads an option of a builtin op."""
+    """Returns a line of C for each slot that reads an option of a builtin op."""
     fields = ffi.typeof("LiteRtCompilerContext").fields
     return "".join(
         f"{_KINDS[slot.type.args[1].cname]}({name})\n"
@@ -160,9 +160,9 @@ def _getters() -> str:
 
 
 def option_rewrites() -> str:
-    """A pattern for each op with a builder of options: the op anew, with the options that `option_value` tells.
+    """Returns C code: for each op with an options builder, a pattern that gives it options from `option_value`.
 
-    No other op has these, so that it matches once.
+    No other op has these options, so that a pattern matches once.
     """
     slots = dict(ffi.typeof("LiteRtCompilerContext").fields)
     return "".join(_option_rewrite(name, fields, slots) for name, fields in OPTIONS.items())
@@ -191,7 +191,7 @@ def _option_rewrite(name: str, fields: Sequence[str], slots: Mapping[str, Any]) 
 
 
 def option_value(field: str) -> float:
-    """What a rewrite gives an option."""
+    """Returns the value that a rewrite gives to an option."""
     kinds = {"alpha": 0.75, "beta": 0.75, "fused_activation": 3, "padding": 1, "mode": 1}
     if field.startswith(
         ("adj_", "keep_", "asym", "align", "half", "exclu", "rever", "approx", "off")
@@ -203,7 +203,7 @@ def option_value(field: str) -> float:
 
 
 def wrap(library: Path, folder: Path) -> Path:
-    """A folder with a Python module that is the library's plugin, in this process."""
+    """Writes a Python module that loads the library as a plugin in this process; returns its folder."""
     libs = folder / "libs"
     libs.mkdir(exist_ok=True)
     (libs / "LiteRtCompilerPlugin_Scribe.py").write_text(

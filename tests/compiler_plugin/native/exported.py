@@ -1,4 +1,4 @@
-"""Drives an exported plugin as a host does, call by call; and plugins to export."""
+"""Calls the C functions of an exported plugin one by one, as a host does; defines plugins to export."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ OP_LIST = ffi.cast("LiteRtOpList", 16)
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A byte code module that came out."""
+    """A byte code module of a compiled result."""
 
     byte_code: bytes
     assets: Sequence[Asset]
 
 
 class Exported:
-    """An exported plugin that has been created; a context manager that destroys it.
+    """An exported plugin that its constructor creates; as a context manager, it destroys the plugin.
 
     Attributes:
-      functions: by name.
-      host: that it was created by.
-      plugin: the handle.
+      functions: the exported C functions by name.
+      host: the host that created the plugin.
+      plugin: the plugin's handle.
     """
 
     def __init__(
@@ -74,12 +74,12 @@ class Exported:
         self.call("DestroyCompilerPlugin", self.plugin)
 
     def call(self, name: str, *arguments: Any) -> int:
-        """Calls a function; its name without `LiteRt`."""
+        """Calls the function `LiteRt<name>`; returns its status."""
         status = self.functions[f"LiteRt{name}"](*arguments)
         return int(status or 0)
 
     def partition(self, path: Path, soc_model: Any = NULL) -> tuple[int, list[tuple[int, int]]]:
-        """Status, and what was pushed of the main subgraph: positions of ops, and partition indices."""
+        """Returns the status and, for each pushed op of the main subgraph, its position and partition index."""
         model = StockModel(path)
         subgraph = model.subgraph(self.host)
         self.host.pushed.clear()
@@ -94,14 +94,14 @@ class Exported:
         return status, [(places[op], index) for op, index in self.host.pushed]
 
     def compile(self, path: Path, soc_model: Any = NULL) -> tuple[int, Any]:
-        """Status and result, with each subgraph of a file as a partition."""
+        """Compiles a file with each subgraph as a partition; returns the status and the result."""
         answer = ffi.new("LiteRtCompiledResult*")
         model = StockModel(path).handle
         status = self.call("CompilerPluginCompile", self.plugin, soc_model, model, answer)
         return status, answer[0]
 
     def modules(self, result: Any) -> list[Module]:
-        """What a result's modules hold."""
+        """Returns the byte code and assets of the result's modules."""
         number, data, size = ffi.new("size_t*"), ffi.new("void**"), ffi.new("size_t*")
         assert self.call("CompiledResultNumByteCodeModules", result, number) == 0
         found: list[Module] = []
@@ -112,7 +112,7 @@ class Exported:
         return found
 
     def calls(self, result: Any) -> list[tuple[str, int]]:
-        """Names and modules of a result's calls."""
+        """Returns the function name and module index of each of the result's calls."""
         number, name, size = ffi.new("size_t*"), ffi.new("void**"), ffi.new("size_t*")
         module = ffi.new("size_t*")
         assert self.call("GetNumCompiledResultCalls", result, number) == 0
@@ -125,14 +125,14 @@ class Exported:
 
 @dataclass(eq=False)
 class TakingPlugin(CompilerPlugin):
-    """Takes ops of some names; its byte code says what it was compiled from.
+    """A plugin that takes ops with some names; its byte code lists the ops that it was compiled from.
 
     Attributes:
-      names: of the ops.
-      refuse: raises for partitions that it does not compile.
-      shape_outputs: of each call.
-      options: that it was created with.
-      seen: what its functions were called with.
+      names: names of the ops that it takes.
+      refuse: a function that raises for partitions that the plugin does not compile.
+      shape_outputs: the shape outputs of each call.
+      options: the options that it was created with.
+      seen: the calls of its functions, with arguments.
     """
 
     names: Sequence[str] = ("RELU",)
@@ -171,10 +171,10 @@ class TakingPlugin(CompilerPlugin):
 
 
 class TakingFactory(CompilerPluginFactory):
-    """Makes one plugin again and again.
+    """A factory that returns the same plugin each time.
 
     Attributes:
-      plugin: that it makes.
+      plugin: the plugin that it returns.
     """
 
     soc_manufacturer = "Taking"
@@ -193,6 +193,6 @@ class TakingFactory(CompilerPluginFactory):
 
 
 def refuse_together(partitions: Sequence[Subgraph]) -> None:
-    """A vendor that compiles one partition at a time."""
+    """Raises for more than one partition, as a vendor that compiles one at a time."""
     if len(partitions) > 1:
         raise LiteRtError(Status.UNSUPPORTED, "one at a time")

@@ -1,4 +1,4 @@
-"""Stock LiteRT as a host, without its tool: models and a compiler context made of libLiteRt.so's functions."""
+"""Uses stock LiteRT as a host without its tool: models and a compiler context with libLiteRt.so's functions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 def symbol(name: str, function_type: Any) -> Any:
-    """One of its functions, whether a header of ours declares it or not."""
+    """Returns a function of libLiteRt.so, even one that no header in this project declares."""
     handle = _dlopen()
     address = _dlsym()(handle, name.encode())
     return ffi.cast(function_type, address)
@@ -45,7 +45,7 @@ def _dlsym() -> Any:
 
 
 def export_name(slot: str) -> str:
-    """What the function behind a slot is called."""
+    """Returns the exported name of the function for a slot."""
     words = slot.split("_")
     if slot in _IRREGULAR:
         return _IRREGULAR[slot]
@@ -56,12 +56,12 @@ def export_name(slot: str) -> str:
 
 
 class StockHost:
-    """A compiler context whose functions are stock's; what they lack is here: the op list, options.
+    """A compiler context with stock's functions; this class implements the op list and opaque options.
 
     Attributes:
       context: a `LiteRtCompilerContext*`.
-      pushed: ops and partition indices, in the order they came.
-      payloads: opaque options by identifier, C strings.
+      pushed: ops and partition indices, in the order of the calls.
+      payloads: opaque options, as C strings by identifier.
     """
 
     def __init__(self, size: int = 1408) -> None:
@@ -124,7 +124,7 @@ class StockModel:
         self.handle = model[0]
 
     def subgraph(self, host: StockHost, index: int = 0) -> Any:
-        """One of its subgraphs."""
+        """Returns a subgraph of the model."""
         answer = ffi.new("LiteRtSubgraph*")
         check(host.context.get_model_subgraph(self.handle, index, answer), "no such subgraph")
         return answer[0]

@@ -1,4 +1,4 @@
-"""A Python plugin behind the C interface, driven as a host does, over models that stock LiteRT has loaded."""
+"""Tests a Python plugin through the C interface, called as a host does, on models that stock LiteRT loaded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.compiler_plugin.native.stock_host import StockHost, StockModel
 
 @pytest.fixture
 def chain(tmp_path: Path) -> Path:
-    """RELU, TANH, RELU, one behind the other."""
+    """A model with RELU, TANH, RELU in a chain."""
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 4))
     for index, name in enumerate(("RELU", "TANH", "RELU")):
@@ -45,7 +45,7 @@ def chain(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def partitions(tmp_path: Path) -> Path:
-    """Two partitions as a host hands them over: one of MyOp, one of Other and RELU."""
+    """A model with two partitions as subgraphs, as a host passes them: one MyOp; Other and RELU."""
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 4))
     b.output(b.custom("MyOp", [x], [("y", "float32", (1, 4))]))
@@ -228,7 +228,7 @@ def test_wrong_options_are_refused(
 
 @pytest.mark.parametrize("text", ["reference_ops=all", "intel_openvino_graph_backends=cpu", "x=1"])
 def test_options_of_others_are_theirs(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also of those whose names are alike."""
+    """This also holds for vendors with similar names."""
     monkeypatch.setattr(TakingFactory, "soc_manufacturer", "Preference")
     monkeypatch.setenv("LITERT_NPU_OPTIONS", text)
     with Exported(TakingFactory()) as exported:
@@ -341,7 +341,7 @@ def test_what_the_vendor_raises_is_a_status_and_words(
         assert exported.partition(chain) == (status, [])
         assert exported.compile(chain) == (status, NULL)
         plugin.refuse = lambda partitions: None
-        assert exported.partition(chain)[0] == 0  # it can be used again
+        assert exported.partition(chain)[0] == 0  # the plugin still works after the error
     assert words in caplog.text
 
 

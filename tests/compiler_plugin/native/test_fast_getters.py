@@ -30,12 +30,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 Asked = list[tuple[str, tuple[int, ...]]]
-MANY = 40  # questions, after which tables are made
+MANY = 40  # number of calls after which tables are built
 
 
 @pytest.fixture
 def fast() -> Iterator[tuple[Asked, FastGetters]]:
-    """What the code has passed on, and the code."""
+    """The calls that the code passed on to the slow getters, and the code."""
     asked: Asked = []
     fields = dict(ffi.typeof("LiteRtCompilerContext").fields)
 
@@ -49,7 +49,7 @@ def fast() -> Iterator[tuple[Asked, FastGetters]]:
     slow = {name: refusing(name) for name in FUNCTIONS}
     code = FastGetters.claim(slow)
     assert code is not None
-    assert FastGetters.claim(slow) is None  # one at a time
+    assert FastGetters.claim(slow) is None  # only one owner at a time
     yield asked, code
     code.release()
 
@@ -82,7 +82,7 @@ def test_each_getter_answers_from_its_own_table(fast: tuple[Asked, FastGetters])
 
 
 def graph() -> Subgraph:
-    """Ops and tensors that differ in all that a fast getter answers."""
+    """Returns a graph whose ops and tensors differ in everything that a fast getter reads."""
     builder = ModelBuilder()
     for i in range(20):
         kind = Quantization((0.5,) * (i % 3), (i,) * (i % 3)) if i % 3 else None
@@ -98,7 +98,7 @@ def graph() -> Subgraph:
 
 
 def value_of(out: Any) -> Any:
-    """What a getter wrote, to be compared."""
+    """Returns the value that a getter wrote, in a form that tests can compare."""
     item = ffi.typeof(out).item
     if item.kind == "struct":
         return bytes(ffi.buffer(out))
@@ -133,7 +133,7 @@ def test_fast_getters_answer_as_slow_ones_and_pass_wrong_handles_on() -> None:
                 assert getter(ffi.cast(handle_type, wrong), out) == Status.INVALID_ARGUMENT
                 assert getter(ffi.cast(handle_type, wrong + 1), out) == Status.INVALID_ARGUMENT
                 assert getter(handle, ffi.NULL) == Status.INVALID_ARGUMENT
-        assert getter(handle, out) == Status.INVALID_ARGUMENT  # nothing is shown any more
+        assert getter(handle, out) == Status.INVALID_ARGUMENT  # no graph is shown any more
         answered[context] = values
     assert answered[fast] == answered[slow]
     for context in (fast, slow):
@@ -141,7 +141,7 @@ def test_fast_getters_answer_as_slow_ones_and_pass_wrong_handles_on() -> None:
 
 
 def test_handles_that_others_took_between_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All tables draw from one row of numbers, also those of other threads."""
+    """All tables take handles from the same sequence, even tables of other threads."""
     subgraph = graph()
     context = CompilerContext.take("Acme")
     others = Handles()

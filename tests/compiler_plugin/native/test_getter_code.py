@@ -1,4 +1,6 @@
-"""Machine code for both machines, run by an emulator: it answers what is in its table, and passes all else on."""
+"""Tests the getters' machine code for both architectures in an emulator: calls that the table does not cover are
+passed on.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from litert.abi.elf_library import DATA, Code
 
 LIBRARY, MEMORY, STACK, RETURN, PYTHON = 0x100000, 0x300000, 0x400000, 0x500000, 0x600000
 OUT = MEMORY + 0x8000
-SLOT = 32  # one of several
+SLOT = 32  # one of several slots
 AT = 0x840
 MACHINES = ("x86_64", "aarch64")
 WORD = (1 << 64) - 1
@@ -24,7 +26,7 @@ handles = st.one_of(st.integers(0, WORD), st.integers(0, 2000))
 
 
 class Emulator:
-    """A function of the library, at its place."""
+    """Emulates one function of the library at its address."""
 
     def __init__(self, machine: str, code: Code) -> None:
         self._machine = machine
@@ -43,7 +45,7 @@ class Emulator:
         cpu.emu_stop()
 
     def call(self, table: bytes | None, arguments: Sequence[int], size: int) -> bytes | None:
-        """What it writes, of a size; None where it goes on, with the arguments that it was given."""
+        """Returns the bytes that the function wrote; None if it passed the call on with its arguments intact."""
         cpu, is_x86 = self._cpu, self._machine == "x86_64"
         if table is not None:
             cpu.mem_write(MEMORY, table)

@@ -1,4 +1,4 @@
-"""What a pattern may not do to a graph, and what becomes of what it leaves."""
+"""Tests which changes a pattern may not make to a graph, and how the graph is cleaned up after a pattern."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ F32 = ("float32", (2,))
 
 
 def _model() -> Model:
-    """x -> NEG a -> RELU b -> ADD(b, constant) c."""
+    """Returns the model x -> NEG a -> RELU b -> ADD(b, constant) c."""
     b = ModelBuilder()
     x = b.input("x", *F32)
     a = b.op("NEG", [x], [("a", *F32)])
@@ -136,7 +136,7 @@ def test_what_nothing_has_any_more_is_dropped() -> None:
 def test_an_op_that_is_needed_before_its_place_moves_up() -> None:
     model = _model()
     subgraph = model.subgraphs[0]
-    build = GraphBuilder(model, subgraph)  # erased last, and read first
+    build = GraphBuilder(model, subgraph)  # RELU is added before NEG, whose output it reads
     second = _new_tensor(build, "second")
     build.erase(subgraph.ops[1])
     build.add_op(RELU, [second], [_find(model, "b")])

@@ -1,4 +1,4 @@
-"""What a plugin sees of the graph, asked as plugins do."""
+"""Tests what a plugin reads of the graph through the compiler context."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ F32 = ("float32", (4,))
 
 
 def many_readers(count: int) -> Subgraph:
-    """A tensor that ops read, each thrice but for an input that is left out."""
+    """Returns a graph whose ops each read one tensor three times; every other op leaves out an input."""
     builder = ModelBuilder()
     x, other = builder.input("x", *F32), builder.input("other", *F32)
     for index in range(count):
@@ -86,7 +86,7 @@ def test_tensors_of_many_subgraphs_are_each_of_their_own() -> None:
             context.handles.of(subgraph)
         for subgraph in reversed(subgraphs):
             handles = [context.handles.of(tensor) for tensor in subgraph.tensors]
-            assert handles[1] - handles[0] == 16  # a row
+            assert handles[1] - handles[0] == 16  # handles of a subgraph's tensors are consecutive
             for place, handle in enumerate(handles):
                 tensor = ffi.cast("LiteRtTensor", handle)
                 assert context.table.get_tensor_index(tensor, index) == 0

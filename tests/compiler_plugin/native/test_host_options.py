@@ -1,4 +1,4 @@
-"""What a host says of the user's wishes, read through stock LiteRT's functions and our own host's."""
+"""Tests reading the user's options from a host, with stock LiteRT's functions and with our host's."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ INFOS = [CustomOpInfo("MyOp", "my, op.cl"), CustomOpInfo("über", "/ü.cl")]
 
 @pytest.fixture
 def ours() -> Iterator[HostContext]:
-    """Our own host's context, with nothing but options in it."""
+    """A context of our host that offers only options."""
     table = ffi.new("LiteRtCompilerContext*")
     log = logging.getLogger(__name__)
     kept = fill(table, slots_of(options_table(), "LiteRtCompilerContext"), (1, 3), "a test", log)

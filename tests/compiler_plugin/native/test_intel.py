@@ -1,4 +1,4 @@
-"""A vendor's real plugin, as it is in the wheel, takes the same ops here as in stock's `apply_plugin_main`."""
+"""Tests that Intel's plugin from the wheel takes the same ops here as in stock's `apply_plugin_main`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NETWORKS = (
     "hand_recrop",
     "pose_detection",
     "selfie_segmentation",
-)  # all fourteen are in `benchmarks/native_plugin.py`
+)  # `benchmarks/native_plugin.py` runs all fourteen networks
 _FLAGS = {"intel_openvino_graph_backends": "cpu"}
 
 
@@ -50,7 +50,7 @@ def _run_stock(stock: Stock, intel: Path, cmd: str, model: Path, output: Path) -
 
 
 def _partitions(path: Path, num_subgraphs: int) -> list[Partition]:
-    """The ops of each partition, with the names of what they write, in their order."""
+    """Returns, for each partition, its ops with the names of their outputs, in order."""
     with read_model(path) as model:
         return [
             [(op.name, [tensor.name for tensor in op.outputs]) for op in subgraph.ops]
@@ -59,7 +59,7 @@ def _partitions(path: Path, num_subgraphs: int) -> list[Partition]:
 
 
 def _calls(path: Path) -> list[tuple[Sequence[str], Sequence[str], int]]:
-    """Inputs and outputs of each NPU call, and the size of its byte code."""
+    """Returns the inputs, outputs and byte code size of each NPU call."""
     calls: list[tuple[Sequence[str], Sequence[str], int]] = []
     with read_model(path) as model:
         for op in model.ops():
@@ -85,11 +85,11 @@ def test_partitions_of_real_networks_are_those_of_stock(
         partition_model(network, ours, _options(intel))
         assert _partitions(ours, before) == _partitions(stock, before), network.name
         counts.append(len(_partitions(ours, before)))
-    assert min(counts) >= 1 and max(counts) > 10  # networks that are taken whole, and in pieces
+    assert min(counts) >= 1 and max(counts) > 10  # some networks are taken whole, others in parts
 
 
 def _kinds(path: Path) -> list[list[str]]:
-    """The ops of each partition."""
+    """Returns the op names of each partition."""
     with read_model(path) as model:
         calls = sum(op.name == "DISPATCH_OP" for op in model.ops())
         partitions = model.subgraphs[len(model.subgraphs) - calls :]
@@ -104,7 +104,7 @@ def test_composites_are_taken_whole_or_in_parts_as_in_stock(
     write_model(MODELS[case](), source)
     _run_stock(stock_apply_plugin, intel, "partition", source, stock)
     report = partition_model(source, ours, _options(intel))
-    # Stock has calls of the author's before others, and has their byte code in another order than them.
+    # Stock puts composites marked for the NPU before other calls, but orders byte code differently.
     is_ordered = case != "for the NPU"
     found, expected = _kinds(ours), _kinds(stock)
     assert (found == expected) if is_ordered else (sorted(found) == sorted(expected))

@@ -1,4 +1,4 @@
-"""A plugin in C sees the same in this host as in stock's."""
+"""Tests that a C plugin sees the same in our host as in stock's."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _two_chains() -> Model:
 
 
 def _random_model(seed: int) -> Model:
-    """Ops that read what earlier ones wrote, a few of them outputs."""
+    """Returns a random model: each op reads tensors of earlier ops, and a few tensors are outputs."""
     rng = random.Random(seed)
     builder = ModelBuilder()
     tensors = [builder.input(f"x{i}", "float32", (2, 2)) for i in range(2)]
@@ -76,7 +76,7 @@ def test_partitions_of_random_graphs_are_those_of_stock(both_hosts: BothHosts, s
 
 
 def _runs(path: Path) -> bool:
-    """Whether each op of a file comes behind those that it reads."""
+    """Returns whether each op of a file comes after the ops whose outputs it reads."""
     with read_model(path) as model:
         seen = set(model.subgraphs[0].inputs)
         for op in model.subgraphs[0].ops:
@@ -100,7 +100,7 @@ def test_weakly_connected_partitions_are_those_of_stock_unless_they_are_a_cycle(
         assert _runs(ours)
         found, expected = ([call.text for call in read_calls(path)] for path in (ours, stock))
         if _runs(stock):
-            assert sorted(found) == sorted(expected)  # stock's are in the order of addresses
+            assert sorted(found) == sorted(expected)  # stock orders its partitions by address
             compared += 1
         else:
             assert len(found) > len(expected)
@@ -136,7 +136,7 @@ def test_in_a_process_of_its_own_a_plugin_sees_the_same(
 
 
 def _option_value(type_name: str, field: Any) -> Any:
-    """A value of an option's that is not its default."""
+    """Returns a value for an option that differs from its default."""
     if field.kind is FieldKind.VECTOR:
         return [2, 3]
     if field.type_name in ENUMS:
@@ -182,7 +182,7 @@ def test_tensors_and_custom_ops_look_as_in_stock(both_hosts: BothHosts) -> None:
         options={"alpha": 0.5},
     )
     shape = builder.tensor("dynamic", "float32", (1, 4), shape_signature=(-1, 4))
-    shape.has_rank = True  # as the converter writes it; without, stock shows 1 for -1
+    shape.has_rank = True  # as the converter writes it; without this, stock shows 1 for -1
     builder.output(builder.op("RESHAPE", [z[0]], [shape], new_shape=[-1, 4]))
     builder.output(z[1])
     stock, ours = both_hosts.calls(builder.build(), SCRIBE_TAKE="all")
@@ -193,7 +193,7 @@ def test_tensors_and_custom_ops_look_as_in_stock(both_hosts: BothHosts) -> None:
 def test_weights_of_two_partitions_and_signatures_are_one_buffer_as_in_stock(
     both_hosts: BothHosts,
 ) -> None:
-    """The plugin writes the place of each id among those that it has met, in `partition` first."""
+    """The plugin writes, for each id, its index among the ids that it has seen, starting in `partition`."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", (1, 4))
     bias = builder.constant("bias", np.zeros(4, np.float32))

@@ -1,4 +1,4 @@
-"""A plugin's own transformations make the same of a model in this host as in stock's."""
+"""Tests that a plugin's own transformations change a model in our host as in stock's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ F32 = ("float32", (2, 3))
 
 
 def _model() -> Model:
-    """Something for each pattern, in one graph."""
+    """Returns a model that each pattern matches."""
     b = ModelBuilder()
     x, y = b.input("x", *F32), b.input("y", *F32)
     three = b.constant("three", np.full((2, 3), 3, np.float32))
@@ -72,7 +72,7 @@ def test_in_a_process_of_its_own_a_plugin_makes_the_same(
 
 
 def test_the_graph_is_shown_once_to_all_patterns_that_leave_it_alone() -> None:
-    """To show it takes longer, the more ops there are: for each op anew it would be the square."""
+    """Showing a graph takes time in proportion to its ops: showing it for each op would take quadratic time."""
     asked: list[int] = []
 
     def match(_context: object, _builder: object, op: object) -> int:

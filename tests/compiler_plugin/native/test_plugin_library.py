@@ -1,4 +1,4 @@
-"""Libraries that are no plugins, and plugins that do what they must not."""
+"""Tests libraries that are not plugins, and plugins that break the rules."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Apply = Callable[[str], Report]
 
 @pytest.fixture
 def apply(scribe: Path, tmp_path: Path) -> Apply:
-    """Compiles a small model with a plugin that does one thing wrong."""
+    """Compiles a small model with a plugin that makes one mistake."""
 
     def run(naughty: str) -> Report:
         shutil.copy(scribe.parent / "getters.inc", tmp_path)
@@ -101,7 +101,7 @@ def test_an_op_that_the_compiler_refuses_stays_on_the_cpu(apply: Apply) -> None:
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_function_that_is_missing_is_named(scribe: Path, tmp_path: Path, function: str) -> None:
-    # The same symbols with one renamed, in the library's string table.
+    # Renames one symbol in the library's string table.
     image = scribe.read_bytes()
     name = b"\0" + function.encode() + b"\0"
     assert name in image
@@ -131,7 +131,7 @@ def test_what_does_not_load_says_why(tmp_path: Path, content: bytes | None, says
 def test_a_library_for_another_processor_says_why(tmp_path: Path, scribe: Path) -> None:
     path = tmp_path / "libLiteRtCompilerPlugin_Foreign.so"
     content = bytearray(scribe.read_bytes())
-    content[18:20] = (247).to_bytes(2, "little")  # e_machine: BPF, on which no host runs
+    content[18:20] = (247).to_bytes(2, "little")  # e_machine BPF: no host machine runs it
     path.write_bytes(content)
     with pytest.raises(LiteRtError, match="is not a library for this machine") as error:
         PluginLibrary(path)

@@ -1,4 +1,4 @@
-"""What stock LiteRT shows of a model through its compiler context, against what the file holds."""
+"""Tests that stock LiteRT's compiler context shows the same model as the file holds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from litert.model.writer import to_bytes
 from tests.compiler_plugin.native.stock_host import StockHost, StockModel
 
 HEAD_SIZE = 1104
-"""Of the compiler context in LiteRT's main branch."""
+"""The size of the compiler context in LiteRT's main branch."""
 
 Read = Callable[[Model], list[Subgraph]]
 
@@ -43,7 +43,7 @@ def host(request: pytest.FixtureRequest) -> StockHost:
 
 @pytest.fixture
 def read(host: StockHost, tmp_path: Path) -> Read:
-    """A model as stock shows it."""
+    """Returns a model's subgraphs as stock shows them."""
 
     def through_stock(model: Model) -> list[Subgraph]:
         path = tmp_path / "model.tflite"
@@ -59,7 +59,7 @@ def stock_subgraphs(host: StockHost, path: Path) -> list[Subgraph]:
 
 
 def test_a_tensor_has_one_handle_however_it_is_come_by(tmp_path: Path) -> None:
-    """In stock as here: plugins join ops by it."""
+    """This holds in stock and here: plugins use the handle to find connected ops."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", (2,))
     y = builder.op("NEG", [x], [("y", "float32", (2,))])
@@ -74,7 +74,7 @@ def test_a_tensor_has_one_handle_however_it_is_come_by(tmp_path: Path) -> None:
         number = own.handles.of(model.subgraphs[0])
         for table, graph in ((host.context, subgraph), (own.table, number)):
             graph = ffi.cast("LiteRtSubgraph", graph)
-            for _ in range(60):  # after some questions other code answers
+            for _ in range(60):  # after some calls, the fast getters answer
                 joins_ops(table, graph)
     own.close()
 
@@ -98,7 +98,7 @@ def joins_ops(table: Any, graph: Any) -> None:
 
 
 def described(subgraph: Subgraph) -> list[object]:
-    """All that a plugin may look at, in values."""
+    """Returns everything that a plugin can read of a subgraph, as plain values."""
     return [
         [tensor(t) for t in subgraph.inputs],
         [tensor(t) for t in subgraph.outputs],
@@ -142,7 +142,7 @@ def test_a_real_network_is_read_as_its_file_has_it(name: str, networks: Path) ->
 
 
 def unusual(type_name: str) -> dict[str, Any]:
-    """A value for each field of a table that is not its default, and different from those of its neighbours."""
+    """Returns a value for each field of a table: not the field's default, and not its neighbours' values."""
     values: dict[str, Any] = {}
     for number, field in enumerate(table_schema(type_name).fields.values(), 2):
         if field.type_name in ENUMS:

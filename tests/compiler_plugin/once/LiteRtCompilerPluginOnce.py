@@ -1,11 +1,11 @@
-"""Once: a vendor that writes the data of a buffer once, however many tensors have it.
+"""Once: a vendor that writes a buffer's data once, however many tensors share the buffer.
 
-Its byte code is a line of JSON, which has for each partition the numbers of its float constants' buffers, and then
-the data of these, one behind the other.
+Its byte code is a line of JSON, which lists the buffer numbers of each partition's float constants, followed by
+the data of all these buffers.
 
-once_layout=NCHW   what it asks for
-once_refuse=A      refuses partitions with such an op
-once_most=N        fails with more partitions, if it does not refuse one
+once_layout=NCHW   the data layout that the vendor requires
+once_refuse=A      refuses partitions that contain an op A
+once_most=N        fails with more than N partitions, unless it refuses one
 """
 
 from __future__ import annotations

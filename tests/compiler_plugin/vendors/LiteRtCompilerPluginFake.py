@@ -1,10 +1,10 @@
-"""Fake: a vendor for tests of the host. Its options say what it takes, refuses, and does wrong.
+"""Fake: a vendor for tests of the host. Its options select what it takes, refuses, and does wrong.
 
 fake_ops=A,B     names of ops that it takes; `all` takes all
-fake_indices=1   each op that it takes has a partition index of its own
-fake_refuse=A    refuses partitions with such an op
-fake_max_ops=3   refuses partitions of more ops
-fake_companions=a.h,b/c.h   companions of each asset, from its folder
+fake_indices=1   gives each op that it takes its own partition index
+fake_refuse=A    refuses partitions that contain an op A
+fake_max_ops=3   refuses partitions with more than 3 ops
+fake_companions=a.h,b/c.h   companions of each asset, from the asset's folder
 fake_mode=...    one of the methods of `_Modes`
 """
 
@@ -91,7 +91,7 @@ _CHANGES: dict[str, Callable[[Subgraph], object]] = {
 
 
 class _Modes:
-    """What a vendor can do wrong: each makes a plugin of which one call misbehaves."""
+    """The fake plugin's modes: each changes one of the plugin's functions, most of them to a mistake."""
 
     def create_raises(self, plugin: Any) -> Any:
         raise KeyError("no licence")
@@ -104,12 +104,12 @@ class _Modes:
         return plugin
 
     def grouping_runs(self, plugin: Any) -> Any:
-        """Not wrong: its partitions are runs of ops, as stock's."""
+        """Valid: partitions are runs of consecutive ops, as in stock."""
         plugin.grouping = "consecutive"
         return plugin
 
     def transform_renames(self, plugin: Any) -> Any:
-        """Not wrong: ops called A become ops called B."""
+        """Valid: renames ops A to B."""
 
         def transform(model: Model) -> Mapping[str, int]:
             found = [op for op in model.ops() if op.name == "A"]
@@ -121,7 +121,7 @@ class _Modes:
         return plugin
 
     def transform_edits(self, plugin: Any) -> Any:
-        """Not wrong: a graph's ops called A go."""
+        """Valid: removes a graph's ops A."""
 
         def transform(model: Model) -> Mapping[str, int]:
             from compiler_plugin.transformations import edit_model
@@ -203,7 +203,7 @@ class _Modes:
         return plugin
 
     def partition_looks(self, plugin: Any) -> Any:
-        """Not wrong: reads what is only decoded when somebody looks."""
+        """Valid: reads attributes that are decoded only on access."""
 
         def partition(soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
             assert all(tensor.quantization and tensor.type for tensor in subgraph.tensors)
@@ -214,7 +214,7 @@ class _Modes:
         return plugin
 
     def partition_vandal(self, plugin: Any) -> Any:
-        """Changes what `change` says, and takes all."""
+        """Changes the graph as the option `change` says, and takes all ops."""
 
         def partition(soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
             _CHANGES[plugin.options["change"]](subgraph)
@@ -274,7 +274,7 @@ class _Modes:
         return plugin
 
     def compile_native(self, plugin: Any) -> Any:
-        """Says of the assets that are named in `native` that they are machine code."""
+        """Marks the assets named in the option `native` as machine code."""
         plugin.compile = lambda _, parts: CompiledResult(
             [Blob(b"x")],
             [CallInfo("f")] * len(parts),
@@ -289,7 +289,7 @@ class _Modes:
         return plugin
 
     def compile_vandal(self, plugin: Any) -> Any:
-        """Changes all that it was given; that is its right."""
+        """Valid: changes everything in the partitions that it was given."""
         honest = plugin.compile
 
         def compile_(soc_model: str, partitions: Sequence[Subgraph]) -> CompiledResult:
@@ -358,7 +358,7 @@ class _Modes:
         return plugin
 
     def waits(self, plugin: Any) -> Any:
-        """Not wrong: shows a sign, a file, and takes its time."""
+        """Valid: writes the file `sign`, then sleeps, so that a test can interrupt the command."""
 
         def compile_(*_: object) -> CompiledResult:
             with open(plugin.options["sign"], "w"):

@@ -1,4 +1,4 @@
-"""A library's asynchronous runs, with events of its own or file descriptors, and its graphs."""
+"""Tests asynchronous runs of a native library, with its own events or with file descriptors, and its graphs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def times_out(event: Event) -> bool:
 @pytest.mark.parametrize("words", KINDS.values(), ids=KINDS)
 def test_a_run_goes_on_until_its_events_say_so(make_probe: MakeProbe, words: bytes) -> None:
     probe = make_probe(capabilities=ASYNC)
-    gc.collect()  # what tests before this one have left open
+    gc.collect()  # closes what earlier tests left open
     files = len(os.listdir("/proc/self/fd"))
     with open_session(probe) as session:
         call = open_call(session, words, outputs=2)
@@ -89,7 +89,7 @@ def test_memory_of_its_own_is_the_device_s_while_a_run_goes_on(make_probe: MakeP
         seen = y.array()
         for expected in (2, 2):
             call.invoke_async()
-            assert seen[0, 0] != expected or y.event is None  # poisoned while the device has it
+            assert seen[0, 0] != expected or y.event is None  # poisoned while the device uses it
             y.wait()
             assert seen[0, 0] == expected
     assert not probe.broken

@@ -1,4 +1,4 @@
-"""A library that breaks the contract ends in an error that names it and the function, and nothing stays open."""
+"""Tests that a library that breaks the contract causes an error with its name and the function's, and no leak."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of the runtime become the payloads that vendors' libraries read."""
+"""Tests that runtime options become the payloads that vendors' libraries read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_an_option_without_a_vendor_is_the_library_s() -> None:
 def test_options_of_several_vendors_are_apart() -> None:
     options = {"acme.tiles": "4", "other.mode": "fast", "tiles": "5"}
     assert dispatch_payloads("Acme", {"mode": "x", **options}) == {
-        "acme": b'mode = "x"\ntiles = 5\n',  # one name, whoever says it: the last one holds
+        "acme": b'mode = "x"\ntiles = 5\n',  # same option twice: the last value wins
         "other": b'mode = "fast"\n',
     }
 
@@ -26,7 +26,7 @@ def test_options_of_several_vendors_are_apart() -> None:
 def test_stock_s_option_group_is_what_its_vendor_reads() -> None:
     options = Options()
     group = options.intel_openvino_options
-    group.graph_backend = group.GRAPH_BACKEND.NPU  # which its flag calls graph_backends
+    group.graph_backend = group.GRAPH_BACKEND.NPU  # the flag's name is graph_backends
     group.performance_mode = 1  # throughput
     group.configs_map = {"INFERENCE_PRECISION_HINT": "f32", "CACHE_DIR": "/tmp/x"}
     assert dispatch_payloads("IntelOpenvino", options.all_dispatch_options()) == {

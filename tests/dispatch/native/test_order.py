@@ -1,4 +1,4 @@
-"""A library is called in stock's order, with what each function is to be given."""
+"""Tests that a library's functions are called in stock's order with the right arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FLOATS = RankedTensorType.of(ElementType.FLOAT32, (2, 2))
 
 
 def open_session(probe: Probe, **assets: bytes) -> Session:
-    """A session with these assets."""
+    """Opens a session with these assets."""
     return Session(
         probe.table,
         environment_options=EnvironmentOptions(dispatch_library_path="/some/folder"),
@@ -38,7 +38,7 @@ def open_call(session: Session, words: bytes = b"", inputs: int = 1, outputs: in
 
 
 def bind_all(call: Call, values: Sequence[float] = (1, 2, 3, 4)) -> list[TensorBuffer]:
-    """Binds new buffers of the memory that it asks for: inputs, of these values, then outputs."""
+    """Binds new buffers in the memory that the call requires: inputs with these values, then outputs."""
     made = []
     for bind, requirements in (
         (call.bind_input, call.input_requirements),
@@ -178,7 +178,7 @@ def test_a_missing_asset_is_the_library_s_to_refuse(make_probe: MakeProbe) -> No
 
 
 def test_what_an_asset_is_described_by_lives_as_long_as_the_asset(make_probe: MakeProbe) -> None:
-    """The library keeps the pointer that it was given, not what it points to."""
+    """The library keeps the pointer to the asset's description, and does not copy the description."""
     from litert.abi.definitions import ffi
 
     other = ffi.new("char[]", b"9")
@@ -259,7 +259,7 @@ def test_the_host_s_other_functions_answer_as_stock_s(
     assert probe.calls.count("freed") == 1
     missing = "called get_tensor_buffer_opencl_memory, which this host does not implement"
     assert [line for line in caplog.messages if missing in line] == [f"vendor 'Probe' {missing}"]
-    assert len(os.listdir("/proc/self/fd")) <= files + 1  # the fence's, which nobody has released
+    assert len(os.listdir("/proc/self/fd")) <= files + 1  # the fence's, which stays open
 
 
 def test_sessions_run_side_by_side_in_threads(make_probe: MakeProbe) -> None:

@@ -1,4 +1,4 @@
-"""A vendor whose NPU has memory of its own, and turns the bytes of its input around."""
+"""A vendor whose NPU has its own memory and reverses the bytes of its input."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ BUFFER_TYPE = 120
 
 
 class Memory:
-    """On the device; the host sees a copy."""
+    """Device memory, of which the host sees a copy."""
 
     def __init__(self, size: int) -> None:
         self.device = bytearray(size)
         self.host: Any = None
-        self.copy = (ctypes.c_char * size)()  # one, so that the host finds it at one address
+        self.copy = (ctypes.c_char * size)()  # one copy, so that its address is fixed
 
 
 class Handlers(BufferHandlers[Memory]):
@@ -53,7 +53,7 @@ class Handlers(BufferHandlers[Memory]):
 
 
 class OwnMemoryDispatch(Dispatch[Any, HostInvocationContext]):
-    """Its NPU turns the bytes around."""
+    """The dispatch table of an NPU that reverses bytes."""
 
     vendor_id = "OwnMemory"
 
