@@ -1,4 +1,4 @@
-"""A network that errors are planted in, and its comparison with stock LiteRT."""
+"""Fixtures: a network in which errors are planted, and a function that compares it with stock LiteRT."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Compare = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def compare(capsys: Capture) -> Compare:
-    """The report of `litert-npu compare` with these arguments."""
+    """A function that runs `litert-npu compare` with arguments and returns its report."""
 
     def run(*arguments: object) -> dict[str, Any]:
         status = main(["litert-npu", "compare", *map(str, arguments), "--report=json"])
@@ -33,7 +33,7 @@ def compare(capsys: Capture) -> Compare:
 
 @pytest.fixture
 def network(tmp_path: Path) -> Path:
-    """The network that errors are planted in."""
+    """The path of the network in which errors are planted."""
     path = tmp_path / "network.tflite"
     write_network(path)
     return path

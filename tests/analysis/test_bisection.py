@@ -1,4 +1,4 @@
-"""Searches for the few of many things that are wrong together."""
+"""Tests the search for the few items, among many, that are wrong only together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which op is wrong: found where a wrong kernel was planted, and nowhere else."""
+"""Tests that comparing a model finds the op with a wrong kernel, and blames no other op."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ALL = {"reference_ops": "all"}
 
 
 def chain(folder: Path) -> str:
-    """mul -> exp -> tanh -> exp -> add, the last one of mul, too."""
+    """Writes a model of mul -> exp -> tanh -> exp -> add; the last op also reads mul."""
     builder = ModelBuilder()
     f32 = ("float32", (1, 4, 8))
     x = builder.input("x", *f32)
@@ -62,7 +62,7 @@ def layer(folder: Path, op: str, kernel: str) -> CustomOpInfo:
 def compared(
     path: str, layers: Sequence[CustomOpInfo] = (), compiled: str = "", **options: Any
 ) -> tuple[ModelComparison, dict[str, Any]]:
-    """The comparison of a model on the reference vendor's NPU, and its tensors by name."""
+    """Returns the comparison of a model on the reference vendor's NPU, and its tensors by name."""
     source = SourceGraph(path)
     random = np.random.default_rng(0)
     inputs = {}
@@ -95,7 +95,7 @@ def test_the_op_of_a_wrong_kernel_is_blamed_and_no_op_that_inherits(
     assert (blamed(comparison).op.index, blamed(comparison).op.name) == (1, "EXP")
     assert blamed(comparison).call and blamed(comparison).call == tensors["first"].call
     assert {name for name, tensor in tensors.items() if not tensor.is_within} == {"first", "second"}
-    assert tensors["tanh"].greatest > 1e-3  # inherited
+    assert tensors["tanh"].greatest > 1e-3  # inherited from `first`
     assert tensors["tanh"].local_greatest < 1e-6
 
 
@@ -112,7 +112,7 @@ def test_nothing_is_blamed_where_all_kernels_are_right(tmp_path: Path, kernels: 
 
 
 def scaled(folder: Path, name: str, factor: float) -> str:
-    """exp(x * factor) + x"""
+    """Writes a model of exp(x * factor) + x."""
     builder = ModelBuilder()
     f32 = ("float32", (1, 4, 8))
     x = builder.input("x", *f32)
@@ -144,7 +144,7 @@ def test_a_race_is_told_from_a_wrong_kernel(
 
     def racing(self: NpuTrial, inputs: Mapping[str, Any]) -> dict[int, Any]:
         found = run(self, inputs)
-        if len(found) > 1:  # with inner tensors
+        if len(found) > 1:  # a run that also returns inner tensors
             found[min(found)] = found[min(found)] + np.float32(0.5 if next(runs) % 2 else 0)
         return found
 
@@ -190,7 +190,7 @@ def test_an_op_s_own_error_is_numpy_s(tmp_path: Path) -> None:
 
 
 def test_a_zero_point_that_is_off_by_one_is_no_rounding(tmp_path: Path) -> None:
-    """Each element is one step away, which rounding may do; but not always in one direction."""
+    """Each element is off by one step, which may be rounding, but here all of them are off in one direction."""
     builder = ModelBuilder()
     i8 = ("int8", (1, 64))
     x, y = (builder.input(n, *i8, quantization=Quantization((0.5,), (3,))) for n in "xy")
@@ -209,7 +209,7 @@ def test_a_zero_point_that_is_off_by_one_is_no_rounding(tmp_path: Path) -> None:
     comparison, tensors = compared(path, layers)
     assert tensors["most"].local_greatest == 1 == tensors["most"].limit
     assert "zero point" in blamed(comparison).why
-    assert tensors["most"].greatest == 0.5  # in real numbers
+    assert tensors["most"].greatest == 0.5  # the difference of the real numbers
     layers = [layer(tmp_path, "MAXIMUM", kernel % 0)]
     assert compared(path, layers)[0].blamed is None
 
@@ -243,7 +243,7 @@ def test_no_op_is_blamed_for_the_result_of_one_that_nothing_computes_or_shows(
     f32 = ("float32", (1, 32))
     x = builder.input("x", *f32)
     double = builder.op("ADD", [x, x], [("double", *f32)])
-    # Stock refuses a RESHAPE that does not say its shape; on the NPU it moves nothing, so that no tap shows it.
+    # Stock refuses a RESHAPE without a shape. On the NPU, it moves no data, so no tap shows it.
     flat = builder.op("RESHAPE", [double], [("flat", "float32", (1, 4, 8))])
     builder.output(builder.op("EXP", [flat], [("exp", "float32", (1, 4, 8))]))
     comparison, tensors = compared(written(builder, tmp_path / "model.tflite"))
@@ -297,7 +297,7 @@ def test_both_sides_without_numbers_agree_and_that_is_said(tmp_path: Path) -> No
 
 
 def test_a_sum_that_cancels_is_measured_by_its_terms(tmp_path: Path) -> None:
-    """An error of a millionth of the terms is no fault, though it is all of what is left of them."""
+    """An error of a millionth of the terms is no fault, even if it is as large as their difference."""
     builder = ModelBuilder()
     f32 = ("float32", (1, 32))
     x = builder.input("x", *f32)

@@ -1,4 +1,4 @@
-"""Comparisons of models that are no chain of floats: state, control flow, signatures, shapes, strings, nothing."""
+"""Tests comparing models with state, control flow, signatures, dynamic shapes, strings, or no op on the NPU."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ __kernel void EXP(const __global float* x, __global float* y) {
 
 @pytest.fixture
 def compare(capfd: Capture, tmp_path: Path) -> Compare:
-    """Compares a model with all ops on the reference vendor's NPU: exit status, report and errors."""
+    """A function that compares a model, with all ops on the reference vendor's NPU.
+
+    It returns the exit status, the report and the errors.
+    """
 
     def run(builder: ModelBuilder, *arguments: object) -> tuple[int, dict[str, Any], str]:
         write_model(builder.build(), tmp_path / "model.tflite")
@@ -59,14 +62,14 @@ def exp_tanh(graph: SubgraphBuilder, value: Tensor, name: str = "") -> Tensor:
 
 
 def assert_shown_again(report: dict[str, Any]) -> None:
-    """The command that a part of one op came with blames that op."""
+    """Checks that the printed command for the smallest wrong part blames the op of that part."""
     (op,) = report["part"]["ops"]
     assert op == report["blamed"]["op"]
     assert guarded_main(shlex.split(report["part"]["command"])) == 1
 
 
 def counted(builder: ModelBuilder) -> None:
-    """sum = what the variable had + x, which the variable gets; y = tanh(exp(sum))"""
+    """Builds sum = variable + x, which is assigned to the variable, and y = tanh(exp(sum))."""
     x = builder.input("x", *FLOATS)
     handle = builder.op(
         "VAR_HANDLE", [], [("handle", "resource", ())], container="", shared_name="v"
@@ -78,7 +81,7 @@ def counted(builder: ModelBuilder) -> None:
 
 
 def dropped(builder: ModelBuilder) -> None:
-    """y = tanh(exp(x + random numbers))"""
+    """Builds y = tanh(exp(x + random numbers))."""
     x = builder.input("x", *FLOATS)
     shape = builder.constant("shape", np.array([1, 8], np.int32))
     noise = builder.op("RANDOM_UNIFORM", [shape], [("noise", *FLOATS)], seed=0, seed2=0)
@@ -90,7 +93,7 @@ def dropped(builder: ModelBuilder) -> None:
 def test_what_depends_on_earlier_runs_or_on_chance_is_no_race(
     compare: Compare, wrong_exp: str, build: Callable[[ModelBuilder], None], inside: str
 ) -> None:
-    """Each op of the NPU is checked all the same, on the values that it had."""
+    """Each op on the NPU is still checked, with the inputs that it had in the same run."""
     builder = ModelBuilder()
     build(builder)
     flags = (f"--inside={inside}", "--num_samples=2")
@@ -150,7 +153,7 @@ def test_where_no_call_has_anything_inside_each_way_does(
 def test_an_op_that_a_vendor_merges_into_the_next_is_checked_with_it(
     compare: Compare, wrong_exp: str, inside: str
 ) -> None:
-    """The reshaped rows lie where they are concatenated: no tap shows them."""
+    """The vendor writes the reshaped rows directly into the concatenation, so no tap shows them."""
     builder = ModelBuilder()
     exp = builder.op("EXP", [builder.input("x", *FLOATS)], [("exp", *FLOATS)])
     shape = builder.constant("shape", np.array([8], np.int32))
@@ -214,7 +217,7 @@ def test_a_model_with_nothing_on_the_npu_says_so(compare: Compare) -> None:
 def test_an_op_on_constants_is_named_where_its_reader_is_wrong(
     compare: Compare, wrong_exp: str
 ) -> None:
-    """Its result is no result of a run: nothing compares it."""
+    """The op's result is computed once, before any run, so it is not compared."""
     builder = ModelBuilder()
     x, fixed = builder.input("x", *FLOATS), builder.constant("c", np.ones((1, 8), np.float32))
     scales = builder.op("EXP", [fixed], [("exp", *FLOATS)])
@@ -255,7 +258,7 @@ def test_numbers_that_are_none_and_tensors_without_elements_are_no_faults(
 
 
 def sparse_weights(builder: ModelBuilder) -> Tensor:
-    """A matrix of 2 x 3 with -1 in its first column alone, stored by rows."""
+    """Adds a sparse 2 x 3 matrix, stored by rows, with -1 in its first column and zeros elsewhere."""
     rows = Table.make("DimensionMetadata", format=0, dense_size=2)
     columns = Table.make(
         "DimensionMetadata", format=1,

@@ -1,4 +1,4 @@
-"""Comparisons of real networks, which are right, and with vendors in libraries: Intel's, and the C example."""
+"""Tests comparing real networks, which are right, and the libraries of Intel's vendor and of the C example."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def compare(capfd: Capture, *arguments: object) -> tuple[int, dict[str, Any]]:
 def test_nothing_is_found_in_a_network_that_is_right(
     networks: Path, capfd: Capture, network: str, kernels: str
 ) -> None:
-    """The third has custom ops that nothing runs: all other ops are compared."""
+    """The third network has custom ops that nothing runs; all other ops are compared."""
     path = networks / f"{network}.tflite"
     status, report = compare(capfd, path, "--reference_ops=all", f"--kernels={kernels}")
     assert status == 0 and not report["first"] and report["blamed"] is None
@@ -53,7 +53,7 @@ def test_intel_s_plugin_hands_out_all_of_a_network(
 def test_an_op_of_the_c_example_is_blamed_where_it_is_wrong(
     c_vendor: Path, tmp_path: Path, capfd: Capture
 ) -> None:
-    """Its Gain multiplies by the number in the asset; the reference by another."""
+    """The vendor's Gain multiplies by the number in the asset; the wrong reference multiplies by another one."""
     builder = ModelBuilder()
     x, z = builder.input("x", "float32", SHAPE), builder.input("z", "float32", SHAPE)
     t = builder.op("MUL", [x, z], [("t", "float32", SHAPE)])

@@ -1,4 +1,4 @@
-"""What an NPU takes of models, and why the rest stays."""
+"""Tests which ops of a model a plugin selects for the NPU, and the reasons why others stay on the CPU."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VECTOR = ("float32", (1, 8))
 
 
 def fake(**options: str) -> ApplyOptions:
-    """Options for the fake vendor: `ops="ADD,MUL"`."""
+    """Returns options for the fake vendor, such as `ops="ADD,MUL"`."""
     vendor = {f"fake_{name}": value for name, value in options.items()}
     return ApplyOptions(
         "Fake", libs=[str(VENDORS)], compiler=CompilerOptions(vendor_options=vendor)
@@ -84,7 +84,7 @@ def test_intel_s_plugin_is_asked_in_a_process_of_its_own(networks: Path, intel: 
         (op.subgraph, op.index, op.name, op.call, op.reason) for op in report.ops
     ]
     assert (model.num_npu_ops, model.num_calls) == (245, 2)
-    assert model.refusals[0].calls_change == -1  # the custom op parts the network in two
+    assert model.refusals[0].calls_change == -1  # the custom op splits the network into two calls
 
 
 def test_the_c_example_is_asked(c_vendor: Path, tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_what_is_wrong_for_all_models_is_an_error(tmp_path: Path) -> None:
 
 
 def test_refusals_of_all_models_are_counted_by_name_types_and_reason(tmp_path: Path) -> None:
-    """A product of 2 * 8 * 8 operations between sums of 8 each, and a custom op of unknown arithmetic."""
+    """The models have a product of 2 * 8 * 8 operations, sums of 8 each, and a custom op of unknown cost."""
 
     def build(num_sums: int) -> Model:
         b = ModelBuilder()
@@ -158,7 +158,7 @@ def test_refusals_of_all_models_are_counted_by_name_types_and_reason(tmp_path: P
     assert (found.name, found.types, found.count, found.num_models) == ("ADD", "float32", 6, 2)
     assert found.reason == "the plugin refuses the op without giving a reason"
     assert found.arithmetic_share == 6 * sums / (6 * sums + 2 * product)
-    # Each model's call has sums before and behind it, which join it; those before are one chain.
+    # On the NPU, the sums before and after a model's call would join it: still one call.
     assert found.calls_change == 0
     assert (custom.name, custom.arithmetic_share, custom.calls_change) == ("My", None, 2)
     assert custom.bytes_share and [m.num_unknown for m in coverage.models] == [1, 1]
@@ -170,7 +170,7 @@ def test_calls_that_a_repair_would_join_are_counted(tmp_path: Path) -> None:
     path = save(build_chain(*"ABABA"), tmp_path / "chain.tflite")
     model = cover(path, fake(ops="A"))
     assert model.num_calls == 3 and model.refusals[0].calls_change == -2
-    apart = cover(path, fake(ops="B", indices="1"))  # each B is to have a call of its own
+    apart = cover(path, fake(ops="B", indices="1"))  # each B gets a call of its own
     assert (apart.num_calls, apart.refusals[0].calls_change) == (2, 1)
 
 
@@ -240,7 +240,7 @@ def test_the_types_are_those_of_data(tmp_path: Path) -> None:
 
 
 def dynamic(path: Path) -> str:
-    """A sum of any number of rows, and a custom op."""
+    """Writes a model with a sum and a custom op, of any number of rows."""
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 8), shape_signature=(-1, 8))
     y = b.tensor("y", "float32", (1, 8), shape_signature=(-1, 8))
@@ -292,7 +292,7 @@ def test_a_bound_goes_to_the_models_that_have_such_a_tensor(tmp_path: Path) -> N
         and not models[1].problem
     )
     with pytest.raises(LiteRtError, match="no model has a tensor 't0'") as error:
-        find_coverage(paths, bounded("t0", 5))  # a fixed shape
+        find_coverage(paths, bounded("t0", 5))  # t0 has a fixed shape
     assert error.value.status is Status.INVALID_TOOL_CONFIG and "x." in error.value.hint
 
 

@@ -1,4 +1,4 @@
-"""What is different from an earlier report, and what of it is worse."""
+"""Tests what differs from an earlier coverage report, and which differences count as worse."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def change(before: Sequence[OpCoverage], now: Sequence[OpCoverage]) -> ModelChan
 
 
 def ops(calls: str) -> list[OpCoverage]:
-    """An op for each letter, which is its call; `.` is the CPU."""
+    """Returns an op for each letter, which names the op's call; `.` stands for the CPU."""
     return [op(index, "" if call == "." else call) for index, call in enumerate(calls)]
 
 
@@ -64,10 +64,10 @@ def ops(calls: str) -> list[OpCoverage]:
         ("AA.", "AAA", False, [], [2], []),
         ("AAA", "AA.", True, [2], [], []),
         ("AAAA", "AABB", True, [], [], ["A"]),
-        ("A.A.", "ABAC", False, [], [1, 3], []),  # more calls, for more ops
-        ("AABB", "ABBA", False, [], [], ["A", "B"]),  # cut otherwise, and no more calls
+        ("A.A.", "ABAC", False, [], [1, 3], []),  # more calls, but for more ops
+        ("AABB", "ABBA", False, [], [], ["A", "B"]),  # split differently, but into as many calls
         ("A.AB", "A.CB", True, [], [], ["A"]),
-        ("AA..", "..AA", True, [0, 1], [2, 3], []),  # as many ops, but others
+        ("AA..", "..AA", True, [0, 1], [2, 3], []),  # as many ops, but different ones
     ],
 )
 def test_what_is_worse(

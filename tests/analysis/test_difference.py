@@ -1,4 +1,4 @@
-"""The units that differences are told in."""
+"""Tests the units in which differences are reported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from litert.analysis.tensor_measures import measure
 @pytest.mark.parametrize(
     ("dtype", "found", "magnitudes", "amount", "unit"),
     [
-        ("float32", [1, 2, 4.1], None, 0.025, RELATIVE),  # of the largest
+        ("float32", [1, 2, 4.1], None, 0.025, RELATIVE),  # of the largest element
         ("float32", [1.1, 2, 4], [10, 10, 10], 0.01, RELATIVE),
         ("float32", [1, 2, np.nan], None, np.inf, RELATIVE),
         ("int8", [1, 0, 4], None, 2, STEPS),

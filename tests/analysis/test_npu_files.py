@@ -1,4 +1,4 @@
-"""Tensors inside of NPU calls as outputs, of vendors that refuse some."""
+"""Tests making inner tensors of NPU calls outputs, for vendors that refuse some of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Trial:
 
 
 class Files(NpuFiles):
-    """Files of a vendor that takes some tensors as outputs, in a model without ops that read them."""
+    """Files of a vendor that accepts only some tensors as outputs; the model has no ops that read them."""
 
     def __init__(self, taken: frozenset[int], status: Status) -> None:
         super().__init__("", "", ApplyOptions(), Options(), EnvironmentOptions())

@@ -1,4 +1,4 @@
-"""An error that a vendor makes in one op of a network is found at that op, with one command."""
+"""Tests that one command finds a vendor's error in a network and blames the op that has it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_planted_error_is_found_at_its_op(
 
 
 def test_only_taps_show_a_fusion_that_goes_wrong(compare: Compare, network: Path) -> None:
-    """Cuts keep it from being done: there, only the end of the call is wrong."""
+    """Cuts prevent the fusion, so with cuts only the end of the call is wrong."""
     wrong = [network, *VENDOR, TRIPLE, f"--extensions={PLANTED / 'fuse'}"]
     blamed = compare(*wrong)["blamed"]
     assert (blamed["tensor"], blamed["op"]["index"]) == ("narrow", OPS.index("narrow"))
@@ -54,7 +54,7 @@ def test_only_taps_show_a_fusion_that_goes_wrong(compare: Compare, network: Path
 def test_stale_byte_code_is_found(
     compare: Compare, network: Path, tmp_path: Path, taps: bool
 ) -> None:
-    """At the op that has other weights since then, where the byte code has names; else at its call."""
+    """With taps, the op whose weights have changed since the compilation is blamed; without taps, its call."""
     older, compiled = tmp_path / "older.tflite", tmp_path / "compiled.tflite"
     write_network(older, newest="logits")
     options = ApplyOptions(

@@ -1,4 +1,4 @@
-"""`litert-npu compare --bisect`: the smallest part that is wrong, as a model that shows the fault again."""
+"""Tests `litert-npu compare --bisect`, which writes the smallest wrong part as a model that shows the fault."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ FUSION = f"--extensions={PLANTED / 'fuse'}"
 
 
 def again(compare: Compare, report: dict[str, Any]) -> dict[str, Any]:
-    """The report of the command that a part came with."""
+    """Runs the command that was printed with a part, and returns its report."""
     return compare(*shlex.split(report["part"]["command"])[2:])
 
 
 def op_names(report: dict[str, Any]) -> list[str]:
-    """What the ops of a part compute."""
+    """Returns the names of the results of a part's ops."""
     return [OPS[op["index"]] for op in report["part"]["ops"]]
 
 
@@ -59,7 +59,7 @@ def test_the_part_of_a_planted_error_is_its_op_and_shows_it_until_it_is_mended(
 def test_the_part_of_a_fusion_is_the_ops_that_are_fused(
     compare: Compare, network: Path, tmp_path: Path, inside: str
 ) -> None:
-    """Cuts blame the end of the call alone: the search finds the ops before it."""
+    """Cuts blame only the end of the call, but the search finds the ops before it."""
     report = compare(
         network, *VENDOR, TRIPLE, FUSION, f"--inside={inside}", f"--bisect={tmp_path / 'part'}"
     )
@@ -78,7 +78,7 @@ def test_the_part_has_what_its_op_needs_and_nothing_else(
         assert [tensor.name for tensor in subgraph.tensors] == names
         assert (
             len(model.buffers) == 3 and len(model.operator_codes) == 1
-        )  # one is the schema's empty one
+        )  # the schema requires one empty buffer
         original = whole.subgraphs[0].ops[OPS.index("qconv")]
         for ours, theirs in zip(
             (*op.inputs, *op.outputs), (*original.inputs, *original.outputs), strict=True
@@ -132,7 +132,7 @@ def test_nothing_is_written_where_nothing_is_wrong(
 def test_a_wrong_transformation_s_part_is_the_op_that_it_replaces(
     compare: Compare, network: Path, tmp_path: Path
 ) -> None:
-    """Compiled with the transformation, and as a file that it has made."""
+    """The transformation runs in the comparison, or has already written the compared file."""
     wrong = f"--extensions={PLANTED / 'decompose'}"
     report = compare(network, *VENDOR, TRIPLE, wrong, f"--bisect={tmp_path / 'compiled'}")
     assert op_names(report) == ["tripled"] and report["part"]["transformed"] == ""
@@ -167,7 +167,7 @@ def test_the_part_of_a_real_network_is_an_op_with_its_weights(
     error: str,
     tensor: str,
 ) -> None:
-    """The second op is behind ops that nothing runs."""
+    """The op of the second network comes after ops that nothing runs."""
     monkeypatch.setenv("PLANTED_ERROR", f"{error}@{tensor}")
     report = compare(networks / f"{name}.tflite", *VENDOR, f"--bisect={tmp_path}")
     ops = [op["name"] for op in report["part"]["ops"]]
@@ -227,7 +227,7 @@ def test_ctrl_c_in_the_search_leaves_nothing(
 def test_a_part_computes_what_the_network_does(
     networks: Path, tmp_path: Path, network: str
 ) -> None:
-    """Ops from a middle one on, on the values of the network, give its outputs."""
+    """The last ops of the network, as a model of their own, give its outputs for the same values."""
     source = SourceGraph(str(networks / f"{network}.tflite"))
     random, options = np.random.default_rng(0), ReferenceOptions()
     given = {
@@ -259,5 +259,5 @@ def test_a_part_computes_what_the_network_does(
 
 
 def makes(source: SourceGraph, op: int) -> set[int]:
-    """The places of an op's results."""
+    """Returns the places of an op's results."""
     return {source.places[tensor] for tensor in source.subgraph.ops[op].outputs}

@@ -1,4 +1,4 @@
-"""The benchmark of fusions knows each fusion of the compiler, and where the compiler looks for constants."""
+"""Tests that the fusion benchmark lists each fusion of the compiler and each module that reads constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The harness measures what it says."""
+"""Tests the measurements of the benchmark harness."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ FLAGS = "-std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -shared -fPIC -fvisibility
 
 
 def build_broken_vendor(folder: Path) -> Path:
-    """Puts both libraries into a folder, which is returned."""
+    """Builds both libraries into a folder, which is returned."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler")
@@ -31,6 +31,6 @@ def build_broken_vendor(folder: Path) -> Path:
 
 
 def rules_of(source: str) -> list[str]:
-    """What a source can break."""
+    """Returns the rules that a source file can break."""
     found = re.findall(r'breaks\("([^"]+)"\)', (SOURCES / source).read_text())
     return sorted(set(found))

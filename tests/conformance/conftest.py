@@ -9,5 +9,5 @@ from tests.conformance.broken_libraries import build_broken_vendor
 
 @pytest.fixture(scope="session")
 def broken_vendor(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the libraries, and of `gain.txt`, the asset of their op Gain."""
+    """The folder of the broken vendor's libraries and of `gain.txt`, the asset of their op Gain."""
     return build_broken_vendor(tmp_path_factory.mktemp("broken"))

@@ -1,4 +1,4 @@
-"""Builds the vendor in `numeric_c`, with one of its faults."""
+"""Builds the vendor in `numeric_c` with one of its faults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NUMERIC_C = Path(__file__).parent / "numeric_c"
 
 
 def build_numeric_c(folder: Path, fault: str) -> Path:
-    """Puts both libraries into a folder, which is returned; `fault` is of `byte_code.h`."""
+    """Builds both libraries into a folder, which is returned; `byte_code.h` lists the faults."""
     if shutil.which("cc") is None:
         pytest.skip("no C compiler")
     flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-fvisibility=hidden"]

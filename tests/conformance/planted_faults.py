@@ -1,4 +1,4 @@
-"""The Python example's dispatch table with the fault that PLANTED_FAULT names; it runs asynchronously, too."""
+"""The dispatch table of the Python example with asynchronous runs and the fault that PLANTED_FAULT names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _numbers = itertools.count()
 
 
 class _Async(AsyncInterface[NickelCall]):
-    """Runs in a thread, once the inputs' events have come."""
+    """Runs in a thread after the inputs' events are signaled."""
 
     def __init__(self) -> None:
         self._waits: dict[int, list[Event]] = {}
@@ -57,7 +57,7 @@ def _start_a_thread() -> None:
 
 
 class PlantedDispatch(NickelDispatch):
-    """Nickel's table, with the fault."""
+    """The dispatch table of Nickel with the fault."""
 
     capabilities = Capability.BASIC | Capability.ASYNC
     async_interface = _Async()

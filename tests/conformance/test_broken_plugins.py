@@ -1,4 +1,4 @@
-"""Each rule of `compiler_plugin.h` that the broken plugin breaks is found, by its name, and no other."""
+"""Tests that the checks find each rule of `compiler_plugin.h` that the broken plugin breaks, and no other."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ CRASHES = {
     "plugin.null_arguments": "crashed (SIGSEGV",
     "result.destroy_null": "crashed (SIGSEGV",
 }
-"""What happens to a process that meets these."""
+"""How the process of the check ends for each of these faults."""
 
 FOUND_BY = {"exit": "compile.ok", "hang": "compile.ok"}
 SURVIVED = [rule for rule in rules_of("plugin.c") if rule not in {*CRASHES, "plugin.ends"}]
 
 
 def failures(library: Path) -> list[tuple[str, str]]:
-    """Rules that are found broken in this process, each with what happened."""
+    """Runs the checks in this process; returns the broken rules and what each finding says."""
     trace = CallTrace("")
     subject = PluginSubject(
         lambda: load_functions(str(library), trace),
@@ -55,7 +55,10 @@ def test_the_plugin_that_breaks_nothing_passes(broken_vendor: Path) -> None:
 
 
 def test_a_partition_is_found_before_a_plugin_is_made_to_compile_it(broken_vendor: Path) -> None:
-    """Two plugins at once are a rule of their own; a child that goes on after a crash knows no partition yet."""
+    """Two plugins at once are a rule of their own, so the plugin that selects the partition is destroyed first.
+
+    A child process that continues after a crash has no partition yet.
+    """
     functions = load_functions(str(broken_vendor / PLUGIN), CallTrace(""))
     subject = PluginSubject(lambda: functions, PluginHost(), custom_op_models(["Gain"]))
     life: list[str] = []
@@ -76,7 +79,7 @@ def test_a_broken_rule_is_found(
     broken_vendor: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str
 ) -> None:
     monkeypatch.setenv("BROKEN_RULE", rule)
-    library = shutil.copy(broken_vendor / PLUGIN, tmp_path)  # with variables of its own
+    library = shutil.copy(broken_vendor / PLUGIN, tmp_path)  # has its own global variables
     found = failures(Path(library))
     assert {name for name, _ in found} == {rule}
 
@@ -112,6 +115,6 @@ def test_a_crash_at_the_process_s_end_is_a_finding(
         monkeypatch.setenv("BROKEN_RULE", broken)
         found[broken] = check_end("plugin.ends", target, asked, timeout_s=60, subject="the plugin")
     assert found[""].outcome is Outcome.PASSED
-    assert found["create.again"].outcome is Outcome.UNSEEN  # it does not come that far
+    assert found["create.again"].outcome is Outcome.UNSEEN  # the process crashes before its end
     assert found["plugin.ends"].outcome is Outcome.FAILED
     assert found["plugin.ends"].text.startswith("at its end, the process crashed (SIGSEGV")

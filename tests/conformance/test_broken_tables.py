@@ -1,4 +1,4 @@
-"""Each rule of `dispatch.h` that the broken dispatch library breaks is found, by its name, and no other."""
+"""Tests that the checks find each rule of `dispatch.h` that the broken library breaks, and report no other."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CRASHES = {
     "initialize.no_options": "crashed (SIGSEGV",
     "invoke.missing": "crashed (SIGSEGV",
 }
-"""What happens to a process that meets these."""
+"""How the process of the check ends for each of these faults."""
 
 FOUND_BY = {
     "invocation.aligned": "invocation.byte_code",
@@ -42,7 +42,7 @@ SURVIVED = [rule for rule in rules_of("dispatch.c") if rule not in {*CRASHES, "d
 
 @pytest.fixture(scope="session")
 def argument(broken_vendor: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the checks are run with: byte code of the plugin, which breaks nothing here."""
+    """The checks' argument, with byte code from the broken vendor's plugin, which breaks no rule here."""
     trace = CallTrace("")
     subject = PluginSubject(
         lambda: load_functions(str(broken_vendor / PLUGIN), trace),
@@ -65,7 +65,7 @@ def argument(broken_vendor: Path, tmp_path_factory: pytest.TempPathFactory) -> d
 
 
 def failures(argument: dict[str, Any], **others: object) -> list[tuple[str, str]]:
-    """Rules that are found broken in this process, each with what happened."""
+    """Runs the checks in this process; returns the broken rules and what each finding says."""
     return [
         (answer["rule"], answer["text"])
         for answer in check_dispatch({**argument, **others})
@@ -82,7 +82,7 @@ def test_a_broken_rule_is_found(
     argument: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str
 ) -> None:
     monkeypatch.setenv("BROKEN_RULE", rule)
-    library = shutil.copy(argument["origin"], tmp_path)  # with variables of its own
+    library = shutil.copy(argument["origin"], tmp_path)  # has its own global variables
     found = failures(argument, origin=str(library))
     assert {name for name, _ in found} == {FOUND_BY.get(rule, rule)}
 
@@ -90,7 +90,7 @@ def test_a_broken_rule_is_found(
 def test_how_far_floats_may_be_away_is_the_users_to_say(
     argument: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("BROKEN_RULE", "invoke.values")  # half as much again
+    monkeypatch.setenv("BROKEN_RULE", "invoke.values")  # the outputs are half as large again
     ((_, text),) = failures(argument, rules=["invoke.values"])
     assert text.startswith("output 0: element ")
     assert text.endswith(" on the CPU: 0.5 of the magnitude away, where 0.01 may be")

@@ -1,4 +1,4 @@
-"""What is printed in a check is kept with it, however it comes."""
+"""Tests that a check's finding keeps what was printed during the check, however it was printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks in child processes: one that ends in its own time costs its own line."""
+"""Tests checks in child processes: if a process crashes between two checks, only one finding is affected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from litert.conformance.children import mark_begins, run_in_children
 
 
 def crash_between(argument: Mapping[str, dict[str, str]]) -> Iterator[Mapping[str, str]]:
-    """Three checks; what the second leaves behind ends the process once it is done."""
+    """Runs three checks; after the second, the process crashes."""
     checks: list[Check[None]] = [
         Check(f"a.{name}", lambda subject: None) for name in ("first", "second", "third")
     ]

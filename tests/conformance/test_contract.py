@@ -1,4 +1,4 @@
-"""The checks and the contract in the headers are about the same rules."""
+"""Tests that the checks and the contract in the headers have the same rules."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_new_rule_is_one_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         sys.modules.pop(f"{PLUGIN_RULES}.speed", None)
     (new,) = [check for check in checks if check.key == "create.quick"]
     assert [check for check in checks if check is not new] == before
-    assert checks[checks.index(new) + 1].rule == "plugin.null_arguments"  # it has its stage
+    assert checks[checks.index(new) + 1].rule == "plugin.null_arguments"  # new runs in its stage
     (_, answer) = run_checks(select(checks, ["create.quick"]), 7, {})
     findings = with_recommendations([read_finding(answer)], contract, strict=False)
     part = CheckedLibrary("compiler plugin", "there", findings)
@@ -106,7 +106,7 @@ def test_what_a_broken_rule_makes_meaningless_is_not_looked_at() -> None:
     texts = {answer.get("rule"): answer.get("text") for answer in run_checks(checks, None, {})}
     reason = "needs a.first, which is broken"
     assert texts == {None: None, "a.first": "it did", "b.second": reason, "c.third": reason}
-    # In a process that begins after a crash, too.
+    # A process that starts after a crash skips the check, too.
     done = {"a.first": "failed", "b.second": "unseen"}
     (_, last) = run_checks(checks, None, done)
     assert last["text"] == reason

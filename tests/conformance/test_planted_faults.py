@@ -1,4 +1,4 @@
-"""A fault that is planted in the C or the Python example is found by the rule that it breaks, and no other."""
+"""Tests that a fault in the C or the Python example is found by the rule that it breaks, and by no other."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ FAULTS = {
         "the process did not end within 10 s after its last call, and",
     ),
 }
-"""Which rule each breaks, and what is said of it."""
+"""The rule that each fault breaks, and a text in the finding."""
 
 Plant = Callable[[str], VendorLibraries]
 
 
 @pytest.fixture(params=["C", "Python"])
 def plant(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plant:
-    """Gives an example with a fault."""
+    """A function that returns an example's libraries with a fault."""
     if request.param == "Python":
 
         def in_python(fault: str) -> VendorLibraries:
@@ -80,7 +80,7 @@ def plant(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found_by_its_rule(plant: Plant, fault: str) -> None:
-    """A table in Python is not called without its buffers: there the host refuses the run."""
+    """MISSING_BUFFER breaks no rule in Python, where the host itself refuses a run without all buffers."""
     gain = str(EXAMPLES / "06_c_vendor" / "gain.txt")
     options = CheckOptions(assets=[("Gain", gain)], timeout_s=20, strict=True)
     report = check_vendor(plant(fault), options)

@@ -1,4 +1,4 @@
-"""Weights that are stored twice are found: `compile.shared_weights`."""
+"""Tests the rule `compile.shared_weights`: byte code must not store the same weights twice."""
 
 from __future__ import annotations
 

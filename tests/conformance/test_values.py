@@ -1,4 +1,4 @@
-"""Wrong numbers are found, and named by the rule that the vendor breaks: in Python, in C, and in our examples."""
+"""Tests that wrong values are found and reported as the rule that the vendor breaks, in Python and in C."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SWAPPED = "the outputs match if inputs 0 and 1 are swapped: an NPU call gets its
 
 @pytest.fixture
 def check(capsys: Capture) -> Check:
-    """Gives the report of `vendor check` with these arguments."""
+    """A function that runs `vendor check` with arguments and returns its report."""
 
     def run(*arguments: object) -> dict[str, Any]:
         main(["litert-npu", "vendor", "check", *map(str, arguments), "--report=json"])
@@ -94,7 +94,7 @@ def test_the_rest_of_the_report_is_whole(check: Check, monkeypatch: pytest.Monke
     report = check(NUMERIC)
     assert broken(report) == {"values.bias"}
     unseen = {f["rule"] for f in found(report, "unseen") if f["text"].startswith("needs")}
-    assert unseen == {"invoke.values", "values.per_channel"}  # the probes that have a bias besides
+    assert unseen == {"invoke.values", "values.per_channel"}  # their probes have a bias, too
     assert {"invoke.threads", "invocation.many", "values.padding"} <= {
         finding["rule"] for finding in found(report, "passed")
     }
@@ -185,7 +185,7 @@ def test_inputs_that_the_python_example_swaps_are_found(
 
 @pytest.fixture
 def mixed(tmp_path: Path) -> Path:
-    """A model of one partition: y = Triple(x + z) - x."""
+    """The path of a model with one partition: y = Triple(x + z) - x."""
     builder = ModelBuilder()
     x, z = (builder.input(name, "float32", (2, 5)) for name in "xz")
     s = builder.op("ADD", [x, z], [("s", "float32", (2, 5))])
@@ -200,7 +200,7 @@ def mixed(tmp_path: Path) -> Path:
 
 
 def others(report: dict[str, Any]) -> dict[str, str]:
-    """What became of each call of a model that is no probe: why it was not compared, or ""."""
+    """Returns the reason why the call of each model (not probe) was not compared; "" if it was compared."""
     return {row["variant"]: row["why"] for row in report["compared"] if row["check"] == OTHERS}
 
 
@@ -301,7 +301,7 @@ def test_a_model_that_ends_the_plugin_leaves_the_rules_that_others_show(
 
 
 def test_a_float_is_as_far_away_as_its_terms_are_large(check: Check, tmp_path: Path) -> None:
-    """A sum that cancels: its error is one of the terms, and not of what is left."""
+    """In a sum that cancels, the error is relative to the terms, not to the result."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", (1, 8))
     weights = builder.constant("w", np.full((1, 8), 100, np.float32))
@@ -324,7 +324,7 @@ def test_a_float_is_as_far_away_as_its_terms_are_large(check: Check, tmp_path: P
 
 
 def test_stock_s_own_kernels_agree_on_each_probe_within_a_step(tmp_path: Path) -> None:
-    """Else the limit would be none: XNNPACK's kernels, and TFLite's reference."""
+    """The limit of one step is valid only because XNNPACK's kernels and TFLite's reference kernels keep it."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     for probe in find_probes():

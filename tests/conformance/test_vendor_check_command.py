@@ -1,4 +1,4 @@
-"""`litert-npu vendor check`, on whole vendors: ours, examples, broken ones, and the real one of stock's wheel."""
+"""Tests `litert-npu vendor check` on whole vendors: ours, examples, a broken one, and Intel's in stock's wheel."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def broken_rules(report: dict[str, Any], outcome: str = "failed") -> set[str]:
 
 
 def compared(report: dict[str, Any]) -> list[str]:
-    """Probes and models whose outputs were compared."""
+    """Returns the probes and models whose outputs were compared."""
     return [row_name(row) for row in report["compared"] if row["difference"] is not None]
 
 
@@ -58,7 +58,7 @@ def row_name(row: dict[str, Any]) -> str:
 
 
 def why_not(report: dict[str, Any], name: str) -> str:
-    """Why a probe or a model was not compared."""
+    """Returns the reason why a probe or a model was not compared."""
     (why,) = [row["why"] for row in report["compared"] if row_name(row) == name]
     assert isinstance(why, str)
     return why
@@ -118,15 +118,15 @@ def test_intels_libraries_are_reported_as_they_are(intel: Path, capsys: Capture)
         "invoke",
         "values",
     )
-    rules = [f"--rule={group}" for group in groups]  # those about NULL end many processes
+    rules = [f"--rule={group}" for group in groups]  # rules about NULL would end many processes
     options = ["--option=intel_openvino_graph_backends=cpu", *rules]
     report = check_json(capsys, *libraries, *options)
-    # Its kernels for CPUs without VNNI saturate: "values.accumulation".
+    # On CPUs without VNNI, the vendor's kernels saturate: "values.accumulation".
     assert broken_rules(report) - {"values.accumulation"} == {
-        "result.nothing",  # stock's apply_plugin_main fails where nothing is selected
-        "invoke.missing",  # it runs on memory of its own
-        "invocation.function",  # it does not look at the name
-        "invocation.counts",  # nor at the number of inputs
+        "result.nothing",  # stock's apply_plugin_main fails if no op is selected
+        "invoke.missing",  # the vendor runs on its own memory
+        "invocation.function",  # the vendor ignores the name
+        "invocation.counts",  # the vendor ignores the number of inputs
     }
     assert broken_rules(report, "note") == {"requirements.index", "result.index"}
 
@@ -426,7 +426,7 @@ def test_a_plugin_that_refuses_all_models_does_not_refuse_the_flags(
     report = check_json(capsys, tmp_path, info, "--rule=compile.ok")
     assert broken_rules(report) == {
         "partition.ops"
-    }  # where a Python plugin finds out, as a library
+    }  # the Python plugin fails at this rule, as a library does
 
 
 def test_a_soc_model_that_is_asked_for_is_the_only_one(

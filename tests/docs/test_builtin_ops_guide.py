@@ -1,4 +1,4 @@
-"""The guide to builtin ops lists those of the library, as they declare themselves."""
+"""Tests that the guide to builtin ops lists the ops of the library as they declare themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The developers' page: the files and folders that it names are there."""
+"""Tests that the files and folders that the developers' page names exist."""
 
 from __future__ import annotations
 

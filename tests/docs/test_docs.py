@@ -1,9 +1,9 @@
-"""What the documents say to type works: their bash and python blocks run, in order, in a folder of their own.
+"""Tests that the bash and python blocks of the documents run, in order, in a folder of their own.
 
-What they install is gone with that.
+Packages that the blocks install are removed with the folder.
 
-A block behind `<!-- not run -->` is left out. One behind `<!-- file PATH -->` is written to that file. One behind
-`<!-- prints -->` has lines that the command before it prints: seconds are any, and `…` stands for others.
+A block after `<!-- not run -->` is skipped. A block after `<!-- file PATH -->` is written to that file. A block
+after `<!-- prints -->` has lines that the previous command prints; times may differ, and `…` stands for any text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HEADING = re.compile("^#+ (.+)$", re.MULTILINE)
 
 
 def blocks(document: Path) -> list[tuple[str, str, str]]:
-    """Marker, language and text of what is to be run, written or compared."""
+    """Returns marker, language and text of each block that is run, written or compared."""
     found = BLOCK.findall(document.read_text())
     return [
         block
@@ -39,7 +39,7 @@ def blocks(document: Path) -> list[tuple[str, str, str]]:
 
 
 def check_printed(text: str, printed: str) -> None:
-    """Whether lines are among those that were printed, in their order."""
+    """Checks that the printed lines include the expected lines in their order."""
     lines = iter(SECONDS.sub(r"# \1", printed).splitlines())
     for line in SECONDS.sub(r"# \1", text).splitlines():
         if line != "…":
@@ -105,6 +105,6 @@ def test_files_and_headings_that_a_document_names_exist(document: Path) -> None:
 
 
 def headings(document: Path) -> list[str]:
-    """As links name them."""
+    """Returns the headings as links name them."""
     found = HEADING.findall(document.read_text())
     return [re.sub(r"[^\w -]", "", text.lower()).replace(" ", "-") for text in found]

@@ -1,4 +1,4 @@
-"""The page of the Python API is made from docstrings, and has each name that users import."""
+"""Tests that the page of the Python API is generated from docstrings and has each name that users import."""
 
 from __future__ import annotations
 

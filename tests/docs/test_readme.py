@@ -1,4 +1,4 @@
-"""The first page is short, and tells the version that is installed."""
+"""Tests that the README is short and names the installed version."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from litert.core.version import SDK_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST_LINES = 150
-"""Of the README before its tables of reference, which are three screens."""
+"""The lines of the README before its reference, at most: three screens."""
 
 
 def test_the_readme_fits_on_three_screens_before_its_reference() -> None:

@@ -1,4 +1,4 @@
-"""The documentation site builds without a warning, works without a network, and has no dead link."""
+"""Tests that the documentation site builds without a warning, works offline and has no dead link."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytest.importorskip("sphinx", reason="no Sphinx, which the extra `docs` installs
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
 LOADS = {"img": "src", "link": "href", "script": "src"}
-"""Attributes that name a file which a browser loads to show a page."""
+"""The attributes that name a file which a browser loads to show a page."""
 
 
 class _Page(HTMLParser):

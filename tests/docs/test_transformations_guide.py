@@ -1,4 +1,4 @@
-"""The guide to transformations names what there is: the built-in ones, flags, and members of classes."""
+"""Tests that the built-in transformations, flags and class members in the guide to transformations exist."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_members_that_the_guide_names_are_there() -> None:
         if owner in OWNERS
     }
     assert len(named) > 40
-    others = {  # of MO, and of an example
+    others = {  # attributes of MO, and of an example
         *(("graph", name) for name in ("edges", "node")),
         ("node", "axis"),
         ("node", "pb"),

@@ -1,4 +1,4 @@
-"""One op, whatever kind of asset it has: the selfie segmentation network gives one picture."""
+"""Tests that each kind of asset for one op gives the selfie segmentation network the same picture."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def picture(portrait: Path) -> np.ndarray[Any, Any]:
 
 @pytest.fixture(scope="module")
 def expected(networks: Path, picture: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Stock's output: its XNNPACK knows the op."""
+    """The output of stock LiteRT, whose XNNPACK knows the op."""
     stock = Interpreter(str(networks / "selfie_segmentation.tflite"))
     stock.allocate_tensors()
     stock.set_tensor(stock.get_input_details()[0]["index"], picture)
@@ -55,5 +55,5 @@ def test_the_picture_is_stock_s(
     load_options = Options(accelerators, allow_native_assets=kind == ".bin")
     with CompiledModel.from_file(str(compiled), options=load_options) as model:
         found = model.run({"input_1": picture})["activation_10"]
-    assert 0.1 < expected.mean() < 0.9  # a person, and what is behind
+    assert 0.1 < expected.mean() < 0.9  # the picture shows a person before a background
     np.testing.assert_allclose(found, expected, atol=1e-4)

@@ -1,4 +1,4 @@
-"""The C example is a whole vendor: its libraries build without a warning, and run here and in stock."""
+"""Tests the C example as a whole vendor: it builds without a warning, and runs here and in stock LiteRT."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Z = np.linspace(5, -1, 6, dtype=np.float32).reshape(SHAPE)
 
 @pytest.fixture
 def products(tmp_path: Path) -> Path:
-    """A model: y = tanh(x * z) squared; TANH stays on the CPU, between two calls."""
+    """The path of a model of y = tanh(x * z) squared; TANH stays on the CPU, between two calls."""
     builder = ModelBuilder()
     x, z = builder.input("x", "float32", SHAPE), builder.input("z", "float32", SHAPE)
     t = builder.op("MUL", [x, z], [("t", "float32", SHAPE)])
@@ -159,7 +159,7 @@ def test_an_unknown_soc_model_is_refused(
 
 @pytest.fixture
 def gained(tmp_path: Path) -> Path:
-    """A model: y = Gain(x * z)."""
+    """The path of a model of y = Gain(x * z)."""
     builder = ModelBuilder()
     x, z = builder.input("x", "float32", SHAPE), builder.input("z", "float32", SHAPE)
     product = builder.op("MUL", [x, z], [("product", "float32", SHAPE)])

@@ -1,4 +1,4 @@
-"""The example configurations compute what their ops are, in NumPy."""
+"""Tests that the example configurations compute the same results as NumPy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run(
     options: Mapping[str, FlexValue] | None = None,
     constants: Mapping[str, Array] | None = None,
 ) -> Array:
-    """The result of one op that is compiled with its configuration and run on the NPU."""
+    """Returns the result of one op that is compiled with its configuration and run on the NPU."""
     b = ModelBuilder()
     names = [f"x{i}" for i in range(len(inputs))]
     tensors = [b.input(n, x.dtype, x.shape) for n, x in zip(names, inputs, strict=True)]

@@ -1,4 +1,4 @@
-"""The users' first steps run, and print what they say."""
+"""Tests that the examples for first steps run and print what they promise."""
 
 from __future__ import annotations
 

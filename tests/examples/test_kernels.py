@@ -1,4 +1,4 @@
-"""The examples' kernels compute what their ops are, in NumPy's float64."""
+"""Tests that the examples' kernels compute the same results as NumPy in float64."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RunOp = Callable[..., Array]
 
 @pytest.fixture
 def run_op(tmp_path: Path) -> RunOp:
-    """Compiles a model of one op and runs it."""
+    """A function that compiles a model of one op and runs it."""
 
     def run(
         op: str, asset: str, inputs: list[Array], shape: tuple[int, ...], options: bytes = b""
@@ -90,11 +90,11 @@ def test_the_kernels_of_face_landmarks_with_attention(networks: Path, run_op: Ru
             op = next(op for op in ops if op.name == name)
             shapes = [tensor.shape for tensor in op.inputs if tensor is not None]
             inputs = [random.uniform(0, 1, shape).astype(np.float32) for shape in shapes]
-            if name == "TransformTensorBilinear":  # partly outside of the picture
+            if name == "TransformTensorBilinear":  # some places are outside of the picture
                 inputs[1][0, :2] = [[2.5, -0.7, 0, 4.2], [0.4, 3.1, 0, -1.3]]
             options = bytes(op.custom_options.view) if op.custom_options else b""
             found = run_op(name, f"{name}.cl", inputs, op.outputs[0].shape, options)
-            # Places in a picture of 48 x 48 are floats: to 4e-6 of a pixel.
+            # Places in a picture of 48 x 48 are floats with a precision of 4e-6 of a pixel.
             np.testing.assert_allclose(found, run_custom_op(op, inputs), rtol=0, atol=1e-5)
 
 

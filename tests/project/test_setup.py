@@ -1,4 +1,4 @@
-"""`make setup` takes the newest Python that works; `make`'s list, the package and README name the same ones."""
+"""Tests that `make setup` takes the newest usable Python; Makefile, package and README name the same versions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ esac
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A folder with the project's Makefile, where nothing is set up."""
+    """A folder with the project's Makefile, before any `make setup`."""
     if shutil.which("make") is None:
         pytest.skip("no make")
     folder = tmp_path / "clone"
@@ -36,7 +36,7 @@ def clone(tmp_path: Path) -> Path:
 
 
 def install(folder: Path, version: str, *, usable: bool = True, pip: str = "true") -> Path:
-    """Puts a stand-in of a Python beside the clone; returns the folder to look for it in."""
+    """Writes a stand-in for a Python into a folder beside the clone; returns its path."""
     programs = folder.parent / "bin"
     programs.mkdir(exist_ok=True)
     name = "python" + ".".join(version.split(".")[:2])
@@ -49,7 +49,7 @@ def install(folder: Path, version: str, *, usable: bool = True, pip: str = "true
 def set_up(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     programs = folder.parent / "bin"
     programs.mkdir(exist_ok=True)
-    for tool in ("awk", "cp", "env", "mkdir", "rm", "sh", "touch"):  # and no Python
+    for tool in ("awk", "cp", "env", "mkdir", "rm", "sh", "touch"):  # but no Python
         if not (programs / tool).exists():
             (programs / tool).symlink_to(str(shutil.which(tool)))
     make = str(shutil.which("make"))
@@ -93,7 +93,7 @@ def test_where_there_is_no_python_the_message_says_which_are_known(clone: Path) 
 def test_an_environment_keeps_its_python_when_a_newer_one_comes(clone: Path) -> None:
     install(clone, "3.11.7")
     set_up(clone)
-    (clone / ".venv" / ".ready").unlink()  # as a newer pyproject.toml would
+    (clone / ".venv" / ".ready").unlink()  # a newer pyproject.toml has the same effect
     install(clone, "3.14.8")
     done = set_up(clone)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Start-up time is a feature: what most commands load imports nothing heavy."""
+"""Tests that modules and commands that start often import nothing heavy, since this makes them start fast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled files as the tests of `litert-npu` need them: made by hand, or for the null vendor."""
+"""Fixtures for the tests of `litert-npu`: model files, compiled by hand or for the null vendor."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def compiled_model(
     assets: Mapping[str, bytes] = ASSETS,
     sdk_version: str | None = None,
 ) -> Model:
-    """One NPU call, as `apply_plugin` would have left it."""
+    """Returns a model with one NPU call, like one that `apply_plugin` has compiled."""
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 4))
     y = b.custom(DISPATCH_OP, [x], [("y", "float32", (1, 4))])
@@ -62,21 +62,21 @@ def _split(name: str) -> tuple[str, str]:
 
 @pytest.fixture
 def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that is the working directory, so that paths in reports are short."""
+    """A temporary folder that is the working directory, so that paths in reports are short."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
 def compiled(in_folder: Path) -> str:
-    """A file that was made by hand."""
+    """The path of a compiled file that was built by hand."""
     write_model(compiled_model(), "model.npu.tflite")
     return "model.npu.tflite"
 
 
 @pytest.fixture
 def original(in_folder: Path) -> str:
-    """A model for the CPU: a picture in, its half out."""
+    """The path of a model for the CPU, which returns half of each element of a picture."""
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 4, 6, 3))
     half = b.constant("half", 0.5, "float32")
@@ -88,7 +88,7 @@ def original(in_folder: Path) -> str:
 
 @pytest.fixture
 def copying(in_folder: Path) -> str:
-    """A model that the null vendor copies a part of: its half out, as `original`."""
+    """The path of a compiled model: the null vendor runs its op Copy, and its output is that of `original`."""
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 4, 6, 3))
     copied = b.custom("Copy", [x], [("c", "float32", (1, 4, 6, 3))])
@@ -112,7 +112,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def litert_npu() -> LitertNpu:
-    """Runs a command line in this process; gives the exit status."""
+    """A function that runs a command line in this process and returns the exit status."""
 
     def call(*arguments: object) -> int:
         status: int = guarded_main(["litert-npu", *map(str, arguments)])

@@ -17,7 +17,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def query(trace: Path, *statements: str) -> Sequence[Rows]:
-    """What the trace processor answers to some SQL about a trace; it fails where it cannot read that."""
+    """Returns the trace processor's answers to SQL statements; fails if it cannot read the trace."""
     from perfetto.common.query_result_iterator import QueryResultIterator
     from perfetto.trace_processor.platform import PlatformDelegate
     from perfetto.trace_processor.protos import ProtoFactory

@@ -1,4 +1,4 @@
-"""The command `apply_plugin`: its flags, what it prints, and what is left when it fails."""
+"""Tests the command `apply_plugin`: its flags, what it prints, and which files remain when it fails."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COMMAND = [sys.executable, "-m", "litert_npu_tools.apply_plugin"]
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A model of two custom ops, A and B."""
+    """The path of a model with two custom ops, A and B."""
     builder = ModelBuilder()
     a = builder.custom("A", [builder.input("x", "float32", (4,))], [("a", "float32", (4,))])
     builder.output(builder.custom("B", [a], [("b", "float32", (4,))]))

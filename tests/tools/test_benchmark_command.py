@@ -1,4 +1,4 @@
-"""`litert-npu benchmark`: what it measures, not how fast that is."""
+"""Tests what `litert-npu benchmark` measures, but not how fast anything is."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_compiled_file_shows_its_calls(copying: str) -> None:
 
 
 def test_a_call_stands_beside_the_runs_in_which_it_was_measured(copying: str) -> None:
-    """A call cannot take longer than the whole run."""
+    """A call must be shorter than the whole run in which it was measured."""
     report = benchmark_model(copying, OPTIONS)
     (call,) = report.calls
     assert call.timing.runs == report.measured.runs == 2
@@ -56,7 +56,7 @@ def test_a_vendor_s_measurements_are_short_for_people(copying: str) -> None:
 
 
 def test_of_many_tasks_only_the_longest_have_a_line(copying: str) -> None:
-    """The JSON report has all of them."""
+    """The JSON report has all tasks."""
     report = benchmark_model(copying, OPTIONS)
     tasks = {f"task {index}, mean_us": float(index) for index in range(14)}
     call = replace(report.calls[0], vendor={"runs": 3, **tasks, "best_us": 90.0})
@@ -111,7 +111,7 @@ def test_the_report_for_machines_is_json(
 
 
 def write_other(shape: tuple[int, ...] = (1, 4, 6, 3), outputs: Sequence[str] = ("other",)) -> str:
-    """A model beside `original`: a quarter in place of the half, under other names."""
+    """Writes a model like `original` that returns a quarter instead of a half, under other output names."""
     b = ModelBuilder()
     x = b.input("x", "float32", shape)
     quarter = b.constant("quarter", 0.25, "float32")
@@ -124,7 +124,7 @@ def write_other(shape: tuple[int, ...] = (1, 4, 6, 3), outputs: Sequence[str] = 
 
 
 def test_outputs_of_other_names_are_compared_by_position(original: str) -> None:
-    """Random inputs are up to 1: the outputs differ by a quarter of the largest."""
+    """Random inputs are at most 1, so the outputs differ by a quarter of the largest one."""
     options = BenchmarkOptions(stock_model=write_other(), warm_up=0, runs=2)
     report = benchmark_model(original, options)
     assert report.greatest_difference == pytest.approx(0.25, rel=0.1)

@@ -1,4 +1,4 @@
-"""`litert-npu check`."""
+"""Tests `litert-npu check`."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_user_without_a_key_compiles_and_checks(
 def test_a_flipped_bit_anywhere_is_found(in_folder: Path) -> None:
     write_sealed("own.tflite", None)
     data = bytearray(Path("own.tflite").read_bytes())
-    data[-1] ^= 1  # the padding at the end
+    data[-1] ^= 1  # a bit of the padding at the end
     Path("own.tflite").write_bytes(data)
     report = check_file("own.tflite")
     assert failures(report) == ["digests"] and "its digest does not match" in report.to_text()

@@ -1,4 +1,4 @@
-"""`litert-npu compare`: what it is given, what it says, and its exit status."""
+"""Tests the command line of `litert-npu compare`: its arguments, its output and its exit status."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHAPE = (2, 8)
 
 @pytest.fixture
 def compare(capfd: Capture) -> Compare:
-    """Runs the command: its exit status, output and errors."""
+    """A function that runs the command and returns the exit status, the output and the errors."""
 
     def run(*arguments: object) -> tuple[int, str, str]:
         status = guarded_main(["litert-npu", "compare", "-q", *map(str, arguments)])
@@ -40,7 +40,7 @@ def compare(capfd: Capture) -> Compare:
 
 @pytest.fixture
 def model(tmp_path: Path) -> str:
-    """exp = e ** (x * 2), sum = exp + x"""
+    """The path of a model with exp = e ** (x * 2), sum = exp + x."""
     return write(tmp_path / "model.tflite", 2.0)
 
 
@@ -188,7 +188,7 @@ def test_golden_tensors_are_compared_by_name(compare: Compare, model: str, tmp_p
     first, *_, last = [line.split() for line in out.splitlines() if " npu " in line]
     assert (
         last[1] == "MUL" and last[3:7] == ["-"] * 4 and "-" not in first
-    )  # of it there is no golden tensor
+    )  # there is no golden tensor for MUL
     np.savez(golden, **right | {"exp": value})
     status, out, _ = compare(model, ALL, f"--reference={golden}")
     assert status == 1
@@ -342,7 +342,7 @@ def test_a_reference_that_stock_cannot_run_is_told(compare: Compare, tmp_path: P
 
 
 def test_an_op_of_the_npu_that_was_not_compared_is_no_yes(compare: Compare, tmp_path: Path) -> None:
-    """All else is right; the JSON names the op, and so does standard error."""
+    """All other ops are right; the JSON report and standard error name the op that was not compared."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", SHAPE)
     mine = builder.custom("Mine", [x], [("mine", "float32", SHAPE)])

@@ -1,4 +1,4 @@
-"""The scripts of `litert-npu completion`, run by the shells themselves."""
+"""Tests the scripts of `litert-npu completion` in the shells themselves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.tools.conftest import LitertNpu
 
 ZSH = os.environ.get("LITERT_NPU_TEST_ZSH") or shutil.which("zsh")
 
-# Sets the variables that bash gives to a completion function. = is a word of its own, unless $2 is "whole".
+# Sets bash's variables for a completion function. Unless $2 is "whole", = is a word of its own.
 ASK = r"""
 source ./completion
 compopt() { :; }
@@ -66,7 +66,7 @@ def complete(line: str, breaks: str = "") -> list[str]:
         ("litert-npu coverage --report j", ["json"]),
         ("litert-npu coverage --fail_under=", []),
         ("litert-npu layer build -", ["-o"]),
-        ("litert-npu run mod", []),  # bash's own file names
+        ("litert-npu run mod", []),  # bash completes the file name itself
         ("apply_plugin --cmd=p", ["partition"]),
         ("apply_plugin --reference_o", ["--reference_ops="]),
         ("apply_plugin --nocheck", ["--nocheck_kernels"]),

@@ -1,4 +1,4 @@
-"""What commands print, on terminals and elsewhere."""
+"""Tests how printed text is escaped, on terminals and elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`litert-npu coverage`."""
+"""Tests `litert-npu coverage`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FAKE = ("--soc_manufacturer=Fake", f"--libs={VENDORS}")
 
 @pytest.fixture
 def folder(in_folder: Path) -> Path:
-    """Two models and a damaged one."""
+    """A folder with two models and a damaged file."""
     for name, activation in (("first", "TANH"), ("second", "RELU")):
         b = ModelBuilder()
         x = b.input("x", *VECTOR)
@@ -121,7 +121,7 @@ def test_a_file_that_is_no_report_is_an_error(
 @pytest.mark.parametrize(
     ("flags", "status"),
     [
-        (["--fail_under=20"], 0),  # 128 of 128 + 8 * 64 operations
+        (["--fail_under=20"], 0),  # the NPU runs 128 of 128 + 8 * 64 operations
         (["--fail_under=20.1"], 1),
         (["--fail_under_ops=33"], 0),
         (["--fail_under_ops=34"], 1),

@@ -1,4 +1,4 @@
-"""The machine code that writes the last message of a crash, for both machines, run by an emulator."""
+"""Tests the machine code that prints the last message of a crash, for both architectures, in an emulator."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_text_is_written_after_a_while_and_the_signal_ends_the_process(machi
     processor.on_call(RAISE, answer("raise", 1))
     cpu.mem_write(MEMORY, struct.pack("<Q", SIZE))
     processor.call(CODE, [SIGSEGV])
-    assert processor.words(MEMORY, 1)[0] == 0  # another thread does not write the text again
+    assert processor.words(MEMORY, 1)[0] == 0  # no other thread prints the text again
     assert done == [
         ("sleep", 0, 200_000_000, 0),
         ("write", STDERR, TEXT, SIZE),

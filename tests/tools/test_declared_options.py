@@ -1,4 +1,4 @@
-"""An option is declared once: its flag, its place in `litert.Options` and in the key of a load come of that."""
+"""Tests that one declaration gives an option its flag, its field of `litert.Options` and its part of load keys."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ KINDS = (ApplyOptions, CompilerOptions, DumpOptions, TransformOptions, Hosting)
 DECLARED = options_of(*KINDS)
 AT_LOAD = [declared for declared in DECLARED if Goes.LOAD in declared.goes]
 NO_FLAGS = {
-    "compiler", "dump", "transform", "hosting",  # have flags in them
-    "vendor_options",  # each vendor's own
-    "dump_folder",  # of DumpOptions, too
+    "compiler", "dump", "transform", "hosting",  # their fields have flags
+    "vendor_options",  # each vendor declares its own
+    "dump_folder",  # a field of DumpOptions has this flag
     "started",
 }  # fmt: skip
 
@@ -48,7 +48,7 @@ def _flag(declared: Option) -> str:
 
 
 def _another(value: Any) -> Any:
-    """A value of the same kind."""
+    """Returns another value of the same type."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, Mapping):

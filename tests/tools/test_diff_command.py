@@ -1,4 +1,4 @@
-"""`litert-npu diff`."""
+"""Tests `litert-npu diff`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHAPE = ("float32", (1, 4))
 
 @pytest.fixture
 def pair(in_folder: Path) -> tuple[str, str]:
-    """A model, and the same with a fused activation, another constant, and what else may differ."""
+    """The paths of a model and of a changed copy: a fused activation, another constant, op and output name."""
     for name, is_after in (("before.tflite", False), ("after.tflite", True)):
         b = ModelBuilder()
         x, w = b.input("x", *SHAPE), b.constant("w", 2.0 if is_after else 1.0, "float32")

@@ -1,4 +1,4 @@
-"""Inputs that become shorter while a command reads them: one sentence, and no output."""
+"""Tests that an input that becomes shorter while a command reads it gives one error message and no output."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ run()
 
 @pytest.fixture
 def large(in_folder: Path) -> str:
-    """A model that is mapped."""
+    """The path of a model that is large enough to be memory-mapped."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", (1, 4))
     weights = builder.constant("w", np.ones((ROWS, 4), np.float32))

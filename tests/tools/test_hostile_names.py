@@ -1,4 +1,4 @@
-"""A model whose names have commands, lines and escape sequences: none reaches a terminal, a shell or a file."""
+"""Tests that commands, newlines and escape sequences in names do not reach a terminal, a shell or a file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def model(in_folder: Path) -> str:
 
 
 def write_hostile_files(folder: Path) -> dict[str, str]:
-    """Models of one op, by stock LiteRT or the kernel `k.cl`, and an output: paths that begin lines."""
+    """Writes two models of one op, for stock LiteRT and for the kernel `k.cl`; returns paths with a newline."""
     for word, op in (("FILE", "ABS"), ("CUSTOM", "k")):
         b = ModelBuilder()
         x = b.input("x", "float32", (1, 4))

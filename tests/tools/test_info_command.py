@@ -1,4 +1,4 @@
-"""`litert-npu info`."""
+"""Tests `litert-npu info`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def no_opencl(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine whose OpenCL driver crashes."""
+    """Makes the OpenCL driver crash when it is queried."""
 
     def crash() -> list[str]:
         raise LiteRtError(Status.RUNTIME_FAILURE, "OpenCL crashed (SIGSEGV)")
@@ -47,7 +47,7 @@ def test_a_broken_plugin_is_listed_with_its_reason(no_opencl: None, tmp_path: Pa
     (tmp_path / "LiteRtDispatch_Broken.py").write_text("import nothing_of_that_name")
     info = find_info([str(tmp_path)], str(tmp_path))
     assert "nothing_of_that_name" in info.to_text()
-    assert "Broken" in info.dispatch_tables  # listed, and not loaded
+    assert "Broken" in info.dispatch_tables  # listed, but not loaded
 
 
 def test_a_folder_without_plugins_and_tables_is_told_of(no_opencl: None, tmp_path: Path) -> None:

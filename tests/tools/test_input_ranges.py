@@ -1,4 +1,4 @@
-"""Which numbers random inputs have."""
+"""Tests the ranges of random inputs."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_range_beyond_the_type_is_refused() -> None:
 
 
 def gathering() -> ModelBuilder:
-    """Inputs that are indices of dimensions of different sizes."""
+    """Returns a model with inputs that are indices into dimensions of different sizes."""
     b = ModelBuilder()
     table = b.input("table", "float32", (7, 5, 3))
     names = ("rows", "last", "moved", "points", "words", "places", "groups", "free")
@@ -117,7 +117,7 @@ def test_indices_are_those_that_the_tables_have() -> None:
 
 
 def gather_model(path: str) -> str:
-    """A model that gives the numbers of a table of 3 for 50 indices, and their sum with another input."""
+    """Writes a model that looks up 50 indices in a table of 3 numbers, and adds another input."""
     b = ModelBuilder()
     ids, other = b.input("ids", "int32", (50,)), b.input("other", "int32", (50,))
     table = b.constant("table", np.arange(3, dtype=np.int32))

@@ -1,4 +1,4 @@
-"""`litert-npu inspect`."""
+"""Tests `litert-npu inspect`."""
 
 from __future__ import annotations
 

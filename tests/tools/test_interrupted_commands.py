@@ -1,4 +1,4 @@
-"""Ctrl-C in a terminal: progress is cleared, no process, no half file is left, and a message says what is kept."""
+"""Tests Ctrl-C in a terminal: no progress, process or partial file remains, and a message says what is kept."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_tune_says_the_best_so_far_and_writes_nothing(folder: Path) -> None:
         status, lines = command.end()
     assert status == INTERRUPTED
     best = re.search(r"\. The best of (\d+) measured local sizes: ", lines[-1])
-    # On a busy machine, the command measures more sizes before Ctrl-C arrives
+    # On a busy machine, the command measures more sizes before Ctrl-C arrives.
     assert best and int(best[1]) >= 2 and lines[-1].count(" us") == 2
     assert ". Sinh.json was not written. The work was at step 'tune' (" in lines[-1]
     assert sorted(os.listdir(folder)) == before and not os.listdir(folder / "tmp")
@@ -141,5 +141,5 @@ def test_a_quiet_command_shows_no_progress_and_still_its_end(folder: Path, flag:
         command.type(CTRL_C)
         status, lines = command.end()
     assert status == INTERRUPTED
-    assert lines[0].startswith("begun") and len(lines) in (2, 3)  # ^C may stand on a line
+    assert lines[0].startswith("begun") and len(lines) in (2, 3)  # one line may be ^C
     assert lines[-1].startswith("CANCELLED: interrupted. ")

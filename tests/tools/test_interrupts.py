@@ -1,4 +1,4 @@
-"""A command that is interrupted ends, whatever its main thread is doing."""
+"""Tests that an interrupted command ends, whatever its main thread does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line of `litert-npu`."""
+"""Tests the command line of `litert-npu`."""
 
 from __future__ import annotations
 

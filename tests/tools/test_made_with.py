@@ -1,4 +1,4 @@
-"""The flags that a compiled file says it was made with: those of a stranger's are believed as little as needed."""
+"""Tests how commands use the flags in a compiled file's manifest, which a stranger may have written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.tools.conftest import compiled_model
 
 
 def made_with(told: dict[str, str], *given: str) -> tuple[list[str], dict[str, Any]]:
-    """Options of the vendor, and flags that differ from those of the command line, for a file that says so."""
+    """Returns vendor options and changed flags for a file whose manifest has the flags `told`."""
     model = compiled_model()
     manifest = read_manifest(model)
     assert manifest

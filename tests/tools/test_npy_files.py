@@ -1,4 +1,4 @@
-"""Arrays and pictures of anybody: what a header says is compared with the file before there is room for it."""
+"""Tests untrusted arrays and pictures: the header is checked against the file before memory is allocated."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RAMP = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
 def npy(header: str, data: bytes = b"", version: int = 1) -> bytes:
-    """A .npy with a header of one's own."""
+    """Returns a .npy file with the given header."""
     text = header.encode() + b"\n"
     length = struct.pack("<H" if version == 1 else "<I", len(text))
     return b"\x93NUMPY" + bytes([version, 0]) + length + text + data
@@ -43,7 +43,7 @@ def npz(*, method: int = zipfile.ZIP_DEFLATED) -> bytearray:
 
 
 def changed(offset: int, value: int, size: int = 2) -> bytes:
-    """A .npz with another number in the local and the central header of its first member."""
+    """Returns a .npz file with one number changed in the local and the central header of its first member."""
     data = npz()
     for place in (offset, data.index(b"PK\x01\x02") + offset + 2):
         data[place : place + size] = value.to_bytes(size, "little")

@@ -1,4 +1,4 @@
-"""`litert-npu opt`: IR text through passes of the reference compiler."""
+"""Tests `litert-npu opt`, which runs passes of the reference compiler on IR text."""
 
 from __future__ import annotations
 

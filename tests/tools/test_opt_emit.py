@@ -1,4 +1,4 @@
-"""`litert-npu opt --emit`: IR text of any level becomes a compiled file that runs."""
+"""Tests `litert-npu opt --emit`, which compiles IR text of any level to a file that runs."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_the_file_is_one_that_other_commands_know(
 def test_a_layer_that_is_compiled_ahead_is_given_as_its_asset(
     tmp_path: Path, litert_npu: LitertNpu
 ) -> None:
-    """Its code is a constant of the text, which lies in no model, and so beside the dump."""
+    """The layer's code is a constant of the text but not of the model, so the dump writes it to constants.bin."""
     network = layouts(tmp_path)
     model, packed, made = tmp_path / "in.tflite", tmp_path / "Scale.bin", tmp_path / "made.tflite"
     built = litert_npu("layer", "build", tmp_path / "scale.xml", f"--model={model}", "-o", packed)
@@ -166,13 +166,13 @@ def softsign(x: Array) -> Array:
 
 
 def emit(litert_npu: LitertNpu, text: str, *flags: str) -> int:
-    """Compiles a text to `out.tflite`; the exit status."""
+    """Compiles a text to `out.tflite`; returns the exit status."""
     Path("net.mlir").write_text(text)
     return litert_npu("opt", "net.mlir", "--emit=out.tflite", *flags)
 
 
 def ran(x: Array) -> Array:
-    """What `out.tflite` makes of an array."""
+    """Returns what `out.tflite` computes from an array."""
     (y,) = run_file(Path("out.tflite"), [x])
     return y
 
@@ -395,7 +395,7 @@ def test_a_table_of_constants_may_be_anybodys(
 def test_the_documents_network_of_dynamic_shapes_runs(
     in_folder: Path, litert_npu: LitertNpu, name: str
 ) -> None:
-    """As it is on each of the document's stages, with kernels for the layers that it does not describe."""
+    """The text of each stage runs once it has kernels for the layers that the document does not describe."""
     assert emit(litert_npu, DESCRIBED[name]) == 0
     channels = np.arange(16)
     for shape in ((2, 3, 4, 5), (1, 3, 7, 2)):
@@ -408,7 +408,7 @@ def test_the_documents_network_of_dynamic_shapes_runs(
 def test_a_text_whose_layers_take_shapes_goes_on_behind_the_pass_that_adds_them(
     in_folder: Path, litert_npu: LitertNpu
 ) -> None:
-    """Layers that take shapes are not fused any more."""
+    """After this pass, layers take shapes as inputs, and such layers are not fused."""
     Path("first.mlir").write_text("""
         func.func @main(%x: tensor<?x3xf32>) -> tensor<?x3xf32> attributes {IE.bounds = [array<i64: 8, 3>]} {
           %y = IE.Add(%x, %x) : tensor<?x3xf32>, tensor<?x3xf32> -> tensor<?x3xf32>
@@ -423,7 +423,7 @@ def test_a_text_whose_layers_take_shapes_goes_on_behind_the_pass_that_adds_them(
 
 
 def test_a_layer_of_any_shape_is_its_source_alone(in_folder: Path, litert_npu: LitertNpu) -> None:
-    """What a plain kernel asks for, and how the shape of its result is found, is what its asset would say."""
+    """The layer needs no description: the text gives the kernel's arguments and the rule for the output shape."""
     text = SOFTSIGN.replace("2x3xf32", "?x3xf32").replace(
         "tensor<?x3xf32> {\n", "tensor<?x3xf32> attributes {IE.bounds = [array<i64: 8, 3>]} {\n"
     )

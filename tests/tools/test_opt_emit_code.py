@@ -1,4 +1,4 @@
-"""`litert-npu opt --emit`: the document's binary layer runs, its code is a file of `litert-npu layer build`."""
+"""Tests `litert-npu opt --emit` with the document's binary layer and code from `litert-npu layer build`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Y = np.einsum("nchw,oc->nohw", X.astype(np.float32), W[:, :, 1, 1].astype(np.flo
 
 @pytest.fixture
 def code(in_folder: Path, litert_npu: LitertNpu) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    """A layer that is compiled ahead, in `Mix.bin` and in `code.npz`."""
+    """The machine code of a layer, which is also in `Mix.bin` and in `code.npz`."""
     Path("Mix.cl").write_text(SOURCE)
     Path("Mix.json").write_text(DESCRIPTION)
     shapes = ("--inputs=1x16x100x100xf16,32x16x3x3xf16", "--outputs=1x32x100x100xf16")
@@ -95,7 +95,7 @@ func.func @main(%x: tensor<2x3xf16>) -> tensor<2x3xf16> {
 
 
 def test_a_kernel_that_declares_half_gets_halves(in_folder: Path, litert_npu: LitertNpu) -> None:
-    """As with `apply_plugin`."""
+    """`apply_plugin` treats such a kernel the same way."""
     Path("net.mlir").write_text(HALVES)
     assert litert_npu("opt", "net.mlir", "--emit=out.tflite") == 0
     x = np.arange(6, dtype=np.float16).reshape(2, 3)

@@ -1,4 +1,4 @@
-"""An output in a folder that is not there is an error: no command makes folders on the way to it."""
+"""Tests that an output in a missing folder is an error: no command creates the folders above its output."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_disk_that_is_full_is_left_without_a_half_made_vendor(
 
 
 def test_a_new_folder_is_whole_or_not_there(in_folder: Path) -> None:
-    """Also where the process is killed while it writes, in a folder of which nothing is left by the next."""
+    """A killed process leaves a temporary folder, which the next command removes."""
     written = (
         "import os, signal\n"
         "from litert_npu_tools.destinations import write_new_files\n"

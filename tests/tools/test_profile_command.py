@@ -1,4 +1,4 @@
-"""`litert-npu profile`: rows that add up, for people and machines; not how fast anything is."""
+"""Tests that the rows of `litert-npu profile` add up, in text and JSON, but not how fast anything is."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_rest_has_what_single_runs_leave() -> None:
     rest, add = profile_rows([RunMetrics(run_s, (), [op])])
     assert rest.kind == "rest" and rest.mean_s == pytest.approx(33)
     assert (rest.median_s, add.median_s, add.mean_s) == (3, 4, 4)
-    seldom = replace(op, times=Spread(3, 12, 56, [2.0, 6.0]))  # of every second run
+    seldom = replace(op, times=Spread(3, 12, 56, [2.0, 6.0]))  # the op runs in every second run
     rest, _ = profile_rows([RunMetrics(run_s, (), [seldom])])
     assert rest.mean_s == pytest.approx(33)
     assert (rest.median_s, rest.deviation_s) == (None, None)
@@ -137,7 +137,7 @@ def test_text_shows_the_longest_rows() -> None:
 def test_a_raw_model_is_profiled_on_the_cpu(original: str) -> None:
     report = profile_model(original, OPTIONS)
     assert {op.name for row in report.rows for op in row.ops} == {"MUL"}
-    assert len(report.notes) == 1  # of the few runs alone
+    assert len(report.notes) == 1  # only the note about the few runs
 
 
 def test_ops_of_a_model_that_is_compiled_at_load_have_the_places_of_the_file(
@@ -157,7 +157,7 @@ def test_ops_of_a_model_that_is_compiled_at_load_have_the_places_of_the_file(
     assert places == {
         (1, "DISPATCH_OP"),
         (2, "NEG"),
-    }  # a call has two ops, and the place of the last
+    }  # the call contains ADD and MUL, and has the place of MUL
 
 
 def test_an_op_whose_tensor_has_another_one_s_name_has_no_place(
@@ -217,7 +217,7 @@ def test_each_op_of_a_real_network_is_in_one_row(networks: Path, network: str) -
     found = [(op.subgraph, op.index, op.name) for row in leaves for op in row.ops]
     assert sorted(found) == ops
     large = [row for row in leaves if len({op.name for op in row.ops} - CONSTANTS) > 2]
-    assert len(large) <= 3  # nearly all of XNNPACK's operators are told apart
+    assert len(large) <= 3  # nearly every operator of XNNPACK has a row of its own
 
 
 def test_two_models_are_profiled_at_once(copying: str, original: str) -> None:
@@ -242,7 +242,7 @@ def test_a_trace_has_the_load_and_runs_with_ops_of_the_cpu(
     spans = [event for event in events if event["ph"] == "X"]
     names = Counter(event["name"] for event in spans)
     assert names["copying.tflite"] == 1
-    assert names["copy_0"] == 6 and names["MUL"] == 5  # one run more, in which a vendor gets ready
+    assert names["copy_0"] == 6 and names["MUL"] == 5  # one NPU call more: the vendor gets ready
     runs = [event for event in spans if event["cat"] == "run"]
     ops = [event for event in spans if event["cat"] == "cpu_op"]
     for op in ops:

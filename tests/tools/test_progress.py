@@ -1,4 +1,4 @@
-"""Commands show progress where nobody types: lines on standard error, and the report alone on standard output."""
+"""Tests progress without a terminal: lines on standard error, and only the report on standard output."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_quiet_command_has_its_report_alone(
     assert litert_npu("benchmark", copying, "--runs=3", flag) == 0
     out, err = capsys.readouterr()
     assert "3 runs" in out and "measure" not in err
-    assert litert_npu("benchmark", copying, "--runs=3") == 0  # the flag was for that command line
+    assert litert_npu("benchmark", copying, "--runs=3") == 0  # not quiet any more
     assert "measure" in capsys.readouterr().err
 
 

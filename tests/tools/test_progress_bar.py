@@ -1,4 +1,4 @@
-"""Progress on terminals and elsewhere."""
+"""Tests progress bars on terminals and elsewhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.terminals import Terminal
 
 @pytest.fixture(autouse=True)
 def style(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not that of a command line before."""
+    """Resets the style, which an earlier command line may have changed."""
     monkeypatch.setattr(ProgressBar, "style", ProgressStyle.AUTOMATIC)
 
 
@@ -71,7 +71,7 @@ def test_a_message_is_not_written_into_the_bar(
         progress.note("local 32: 4 us")
         shown()
         print("a plugin in Python", end="")
-        shown()  # waits for the end of that line
+        shown()  # the bar waits until the plugin's line ends
         print(" says more")
         shown()
         print("an extension warns", file=sys.stderr)
@@ -122,7 +122,7 @@ def test_a_terminal_that_cannot_change_a_line_gets_lines(
     with ProgressBar(terminal.stream) as progress:
         clock[0] = 6.0
         progress("check", 1, 2)
-        assert terminal.shows() == ["\n"]  # behind a whole line
+        assert terminal.shows() == ["\n"]  # only whole lines
 
 
 def test_a_step_that_takes_long_shows_that_time_passes() -> None:
@@ -160,4 +160,4 @@ def test_a_stream_that_cannot_be_written_does_not_end_the_work(clock: list[float
         for second in range(20):
             clock[0] = float(second)
             progress("write", second, 20)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())  # for what is closed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())  # so that close() succeeds

@@ -1,4 +1,4 @@
-"""`--report=json` and exit statuses, as `docs/reports.md` has them."""
+"""Tests that `--report=json` and exit statuses are as `docs/reports.md` documents them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KERNEL = """__kernel void K(const __global float* x, __global float* y) {
 REFERENCE = "def twice(inputs, options): return 2 * inputs[0]\ndef thrice(inputs, options): return 3 * inputs[0]\n"
 SHAPES = "--inputs=2x4xf32 --outputs=2x4xf32"
 
-# The command, the exit status, and more arguments.
+# The command, its exit status and its further arguments.
 CASES = [
     ("apply_plugin", 0, "--soc_manufacturer=Null --npu_custom_op_info=Copy,copy.txt raw.tflite o"),
     ("apply_plugin --cmd=info", 0, ""),
@@ -94,7 +94,7 @@ CASES = [
 
 @pytest.fixture
 def files(copying: str, original: str) -> None:
-    """What the cases name."""
+    """Writes the files that the cases name."""
     Path("K.cl").write_text(KERNEL)
     Path("broken.cl").write_text(KERNEL.replace("float* y", "floats* y"))
     Path("past.cl").write_text(KERNEL.replace("y[", "y[2 + "))
@@ -143,7 +143,7 @@ def _faults(text: str, schema: dict[str, Any]) -> list[str]:
         ("apply_plugin none.tflite o --report=json --soc_manufacturer=Nobody", True),
         ("apply_plugin none.tflite o --report=text", False),
         ("apply_plugin none.tflite o", False),
-        ("apply_plugin none.tflite - --report=json", False),  # the output is for the model
+        ("apply_plugin none.tflite - --report=json", False),  # standard output is for the model
         ("apply_plugin none.tflite --o=- --report=json", False),
         ("litert-npu coverage none.tflite --report=csv", False),
         ("litert-npu layer chek --report=json", True),

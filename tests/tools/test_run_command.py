@@ -1,4 +1,4 @@
-"""`litert-npu run`."""
+"""Tests `litert-npu run`."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_golden_output_of_another_kind_fails(
 
 
 def write_nothing(path: Path) -> None:
-    """The file is not there."""
+    """Writes nothing, so that the file is missing."""
 
 
 def write_pickle(path: Path) -> None:
@@ -207,7 +207,7 @@ def test_a_file_that_holds_no_array_is_not_taken_for_a_pickle(
 
 def test_a_disk_that_numpy_finds_full_is_said_to_be(in_folder: Path) -> None:
     def write(_: object) -> None:
-        raise OSError("64 requested and 3 written")  # as `ndarray.tofile` has it
+        raise OSError("64 requested and 3 written")  # the message of `ndarray.tofile`
 
     with pytest.raises(
         LiteRtError, match=r"the disk is probably full: 64 requested and 3 written, in elements"
@@ -217,7 +217,7 @@ def test_a_disk_that_numpy_finds_full_is_said_to_be(in_folder: Path) -> None:
 
 
 def test_an_output_that_is_no_file_is_not_replaced(in_folder: Path) -> None:
-    os.mkfifo("pipe")  # or /dev/null
+    os.mkfifo("pipe")  # stands for special files such as /dev/null
     with pytest.raises(LiteRtError, match="the output is not a regular file"):
         write_file("pipe", lambda file: file.write(b"x"))
     assert stat.S_ISFIFO(os.stat("pipe").st_mode)

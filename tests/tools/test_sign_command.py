@@ -1,4 +1,4 @@
-"""`litert-npu sign` and `verify`."""
+"""Tests `litert-npu sign` and `verify`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 def write_keys(name: str, key: ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey) -> None:
-    """`<name>.pem`, `<name>-secret.pem`, which is encrypted, and `<name>.pub`."""
+    """Writes `<name>.pem`, the encrypted `<name>-secret.pem`, and `<name>.pub`."""
     for path, encryption in (
         (f"{name}.pem", serialization.NoEncryption()),
         (f"{name}-secret.pem", serialization.BestAvailableEncryption(b"password")),
@@ -35,7 +35,7 @@ def write_keys(name: str, key: ed25519.Ed25519PrivateKey | ec.EllipticCurvePriva
 
 @pytest.fixture(autouse=True)
 def folder(in_folder: Path) -> Path:
-    """Has a file, keys of two owners, and one of another kind."""
+    """A folder with a compiled file, keys of two owners, and a key of another type."""
     write_keys("mine", ed25519.Ed25519PrivateKey.generate())
     write_keys("other", ed25519.Ed25519PrivateKey.generate())
     write_keys("curve", ec.generate_private_key(ec.SECP256R1()))

@@ -1,4 +1,4 @@
-"""A command does its work whichever standard streams are closed when it starts."""
+"""Tests that a command works whichever standard streams are closed when it starts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def model() -> Model:
 def run(
     tool: str, *arguments: object, before: str = "", closed: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a tool from a shell, which does something before, and closes some of its streams."""
+    """Runs a tool from a shell, after the commands `before` and with some streams closed."""
     code = f"from litert_npu_tools.{tool} import run; run()"
     command = f'{before}; exec "$@" {closed}'.lstrip("; ")
     line = ["sh", "-c", command, "sh", sys.executable, "-c", code, *map(str, arguments)]
@@ -39,7 +39,7 @@ def run(
 def test_a_model_is_compiled(closed: str, tmp_path: Path) -> None:
     source, output = tmp_path / "model.tflite", tmp_path / "out.tflite"
     write_model(model(), source)
-    # A process for a library is begun with, too: one that is none.
+    # This library, which cannot be loaded, makes the tool start a child process, too.
     (tmp_path / "libLiteRtCompilerPlugin_Broken.so").write_bytes(b"no library")
     done = run(
         "apply_plugin", source, output, "--reference_ops=all", f"--libs={tmp_path}",

@@ -1,4 +1,4 @@
-"""Commands that run compiled files which somebody else has compiled."""
+"""Tests commands that run compiled files from other users."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def no_wish(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def sealed(in_folder: Path) -> str:
-    """A file of this user's."""
+    """The path of a file that this user has compiled."""
     model = compiled_model()
     manifest = read_manifest(model)
     assert manifest
@@ -47,7 +47,7 @@ def sealed(in_folder: Path) -> str:
 
 
 def is_isolated(path: str, sandbox: str = "", isolated: bool = False) -> bool:
-    """Whether a file is opened in a process of its own."""
+    """Returns whether the command runs the file in a process of its own."""
     both = HardwareAccelerator.NPU | HardwareAccelerator.CPU
     choice = LoadChoice(options=Options(both, sandbox=sandbox, isolated=isolated))
     with open_guarded(path, choice, 60) as (model, signature):
@@ -58,7 +58,7 @@ def is_isolated(path: str, sandbox: str = "", isolated: bool = False) -> bool:
 
 @pytest.fixture
 def strange(copying: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A compiled file of another user's."""
+    """The path of a compiled file of another user."""
     monkeypatch.setenv("LITERT_NPU_DATA_DIR", str(tmp_path / "another user's"))
     return copying
 
@@ -107,7 +107,7 @@ def test_a_file_without_a_seal_is_a_strangers(
 def test_a_compiled_file_without_npu_calls_is_a_strangers_too(
     original: str, litert_npu: LitertNpu, capsys: Capture
 ) -> None:
-    """Its graph alone may be made to do harm."""
+    """Even without an NPU call, a stranger's graph may be malicious."""
     with read_model(original) as model:
         set_stamp(model, Stamp("Nobody", "NONE"))
         write_model(model, "stamped.tflite")

@@ -1,4 +1,4 @@
-"""`--trace`: what is in a time line, and that Perfetto's own trace processor reads it."""
+"""Tests `--trace`: the contents of a time line, and that Perfetto's own trace processor reads it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def read(path: Path) -> Sequence[Event]:
 
 
 def check_rows_nest(events: Sequence[Event]) -> None:
-    """Each event of a row ends before the next begins, or holds it whole."""
+    """Checks that events of a row do not overlap, unless one contains the other."""
     rows: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     for event in complete(events):
         begin, length = round(event["ts"] * 1000), round(event["dur"] * 1000)
@@ -68,7 +68,7 @@ def check_rows_nest(events: Sequence[Event]) -> None:
 
 @pytest.fixture
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A model with a custom op, and RELU for the CPU; its kernel beside it, and nothing built before."""
+    """The path of a model with a custom op and RELU, which stays on the CPU; the program cache is empty."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LITERT_NPU_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "my.cl").write_text(DOUBLE)
@@ -100,7 +100,7 @@ def test_perfetto_reads_a_compilation_a_load_and_a_run(model: Path, litert_npu: 
         ("compile", str(model)), ("step", "partition"), ("plugin", "compile"), ("pass", "plan-memory"),
         ("build", "my.cl"), ("load", "open device"), ("call", "Partition_0"), ("task", "MyOp"),
     }  # fmt: skip
-    assert ("run", "run") in found  # the model has no signature to name it by
+    assert ("run", "run") in found  # the model has no signature whose name the run could have
     assert tasks == [{"name": "MyOp", "process": "NPU", "tensor": "doubled"}]
     assert flows == [{"name": "MyOp"}]
 
@@ -125,7 +125,7 @@ def test_tasks_lie_in_their_call_and_builds_in_their_compilation(
                 o["ts"] <= event["ts"] and end <= o["ts"] + o["dur"] + 0.002 for o in holders
             )
     origins = {event["args"]["origin"] for event in by_kind["build"]}
-    assert origins == {"compiler", "binary"}  # built in a child process, and loaded in this one
+    assert origins == {"compiler", "binary"}  # a child compiles, this process loads the binary
 
 
 def test_apply_plugin_and_benchmark_have_traces(model: Path, litert_npu: LitertNpu) -> None:
@@ -135,7 +135,7 @@ def test_apply_plugin_and_benchmark_have_traces(model: Path, litert_npu: LitertN
     assert kinds >= {"compile", "step", "plugin", "pass", "build"} and "run" not in kinds
     assert litert_npu("benchmark", "out.tflite", "--runs=3", "--trace=b.json") == 0
     runs = [event for event in complete(read(model.with_name("b.json"))) if event["cat"] == "run"]
-    assert len(runs) == 11  # the first, and those behind the measured ones
+    assert len(runs) == 11  # the first run, and the runs after the measured ones
 
 
 @pytest.mark.parametrize(

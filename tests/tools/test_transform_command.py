@@ -1,4 +1,4 @@
-"""`litert-npu transform`, and the flags of transformations that `apply_plugin` has too."""
+"""Tests `litert-npu transform`, and the transformation flags that it shares with `apply_plugin`."""
 
 from __future__ import annotations
 

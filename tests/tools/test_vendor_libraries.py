@@ -1,4 +1,4 @@
-"""Which libraries a vendor's name means."""
+"""Tests which libraries a vendor's name selects."""
 
 from __future__ import annotations
 

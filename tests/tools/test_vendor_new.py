@@ -1,4 +1,4 @@
-"""A new vendor is whole: what its README says to type works, in an environment of its own."""
+"""Tests that the commands in a new vendor's README work, in a virtual environment of their own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def run(command: str, folder: Path, environment: dict[str, str]) -> str:
-    """What a shell's commands print; they succeed."""
+    """Runs shell commands, which must succeed; returns what they print."""
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", command],
         cwd=folder,
@@ -37,7 +37,7 @@ def run(command: str, folder: Path, environment: dict[str, str]) -> str:
 def test_a_new_vendor_does_what_its_readme_says(
     tmp_path: Path, own_environment: dict[str, str], lang: str
 ) -> None:
-    tools = ("g++" if lang == "cpp" else "cc", "make")  # to build it, or to export it
+    tools = ("g++" if lang == "cpp" else "cc", "make")  # to build or export the vendor
     if not all(map(shutil.which, tools)):
         pytest.skip(f"not here: {' or '.join(tools)}")
     own_environment |= {"CFLAGS": "-Werror", "CXXFLAGS": "-Werror"}
@@ -54,7 +54,7 @@ def test_a_new_vendor_does_what_its_readme_says(
     assert "Tin keeps the contract" in printed
     without = "apply_plugin --soc_manufacturer=Tin --model=model.tflite --o=model_npu.tflite"
     assert "Gain: op Gain has no asset" in run(without, tmp_path / "v", own_environment)
-    # from outside, too, where the folder v has the package's name
+    # also from the folder above, where the vendor's folder has the package's name
     (tmp_path / "v").rename(tmp_path / "tin_npu")
     install = "python -m pip install -q -e tin_npu"
     assert passed in run(f"{install} && python -m pytest tin_npu", tmp_path, own_environment)

@@ -1,4 +1,4 @@
-"""How `litert-npu compare` finds the vendor that errors are planted in, and which errors there are."""
+"""The flags that make `litert-npu compare` find the vendor with planted errors, and the list of errors."""
 
 from __future__ import annotations
 
@@ -24,4 +24,4 @@ ERRORS = {
     "channel": "logits",
     "race": "added",
 }
-"""Where each is planted."""
+"""The errors, each with the tensor whose op gets it."""

@@ -1,4 +1,4 @@
-"""A network of floats and of int8, with a custom op, that errors are planted in; and what its custom op is."""
+"""A network of float and int8 ops in which errors are planted, and the reference function of its custom op."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OPS = (
     "conv", "depthwise", "pointwise", "added", "tripled", "pooled", "scaled", "wide", "energy", "narrow",
     "quantized", "qconv", "qpointwise", "qadded", "real", "part", "mixed", "bent", "logits", "classes",
 )  # fmt: skip
-"""What the ops compute, in their order."""
+"""The names of the ops' results, in execution order."""
 
 
 class _Network(ModelBuilder):
@@ -35,7 +35,7 @@ class _Network(ModelBuilder):
         return self.tensor(name, INT8, shape, quantization=Quantization([scale], [zero]))
 
     def int8_conv(self, image: Tensor, name: str, filters: Sequence[int], scale: float) -> Tensor:
-        """A convolution with a scale for each output channel."""
+        """Adds a convolution whose weights have a scale for each output channel."""
         assert image.quantization is not None
         scales = [0.0004 * (1 + channel) for channel in range(filters[0])]
         stored = self.random.integers(-100, 100, filters).astype(np.int8)
@@ -57,7 +57,7 @@ class _Network(ModelBuilder):
 
 
 def write_network(path: Path, custom: bool = True, newest: str = "") -> None:
-    """Writes the network, with or without its custom op; `newest` has weights of another training."""
+    """Writes the network, with or without its custom op; changes the weights of the op whose name is `newest`."""
     b = _Network(newest)
     small = (1, 4, 4, 8)
     x = b.input("x", F32, (1, 16, 16, 3))
@@ -90,7 +90,7 @@ def write_network(path: Path, custom: bool = True, newest: str = "") -> None:
     )  # fmt: skip
     gate = b.weights("gate", (1, 1, 1, 8), 1)
     scaled = b.op("MUL", [pooled, gate], [("scaled", F32, small)])
-    # Beyond float16's 65504, and back.
+    # The squares exceed float16's largest number, 65504; the next product is small again.
     wide = b.op(
         "MUL", [pooled, b.constant("large", np.array([200], np.float32))], [("wide", F32, small)]
     )
@@ -122,5 +122,5 @@ def write_network(path: Path, custom: bool = True, newest: str = "") -> None:
 
 
 def triple(inputs: Sequence[Any], options: object) -> Any:
-    """What the custom op computes."""
+    """Returns the result of the custom op."""
     return 3 * inputs[0]

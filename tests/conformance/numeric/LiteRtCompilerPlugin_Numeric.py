@@ -1,6 +1,7 @@
-"""A compiler for the ops of all probes, and the custom op Triple: partitions become small graphs in JSON.
+"""A compiler plugin for the ops of all probes and the custom op Triple; its byte code is graphs in JSON.
 
-The environment variable NUMERIC_FAULT names what it does wrong; `swapped` is here, the others are the driver's.
+The environment variable NUMERIC_FAULT names a fault. The plugin makes the fault `swapped` and faults of compiling;
+the driver makes the others.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from litert.model.graph import Subgraph, Tensor
 
 
 class NumericPlugin(CompilerPlugin):
-    """One run of the compiler."""
+    """The plugin for one compilation."""
 
     def partition(self, soc_model: str, subgraph: Subgraph, op_list: OpList) -> None:
         names = {"Triple", *(probe.op for probe in find_probes())}
@@ -53,7 +54,7 @@ class NumericPlugin(CompilerPlugin):
             for tensor in subgraph.tensors
             if tensor.is_constant
         }
-        code = {"functions": functions, "constants": constants}  # which partitions may share
+        code = {"functions": functions, "constants": constants}  # partitions may share constants
         byte_code = Blob(json.dumps(code).encode())
         return CompiledResult([byte_code], [CallInfo(name) for name in functions])
 
@@ -77,7 +78,7 @@ def _function(subgraph: Subgraph) -> dict[str, Any]:
         for op in subgraph.ops
     ]
     if os.environ.get("NUMERIC_FAULT") == "swapped" and len(ops) == 1:
-        given = iter(inputs)  # as if the op had the call's order
+        given = iter(inputs)  # as if the op read its inputs in the call's order
         order = [next(given, each) if each in inputs else each for each in ops[0]["inputs"]]
         ops[0]["inputs"] = order
     return {
@@ -105,7 +106,7 @@ def _tensor(tensor: Tensor) -> dict[str, Any]:
 
 
 class NumericPluginFactory(CompilerPluginFactory):
-    """Who Numeric is."""
+    """The factory of the vendor Numeric."""
 
     soc_manufacturer = "Numeric"
     soc_models = ("N1",)

@@ -1,4 +1,4 @@
-"""A driver that computes the ops of all probes in float64; NUMERIC_FAULT names what it does wrong."""
+"""A driver that computes the ops of all probes in float64; NUMERIC_FAULT names the fault that it makes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def has(fault: str) -> bool:
 
 
 class NumericDispatch(Dispatch[object, HostInvocationContext]):
-    """Numeric's table."""
+    """The dispatch table of Numeric."""
 
     vendor_id = "Numeric"
 
@@ -35,7 +35,7 @@ class NumericDispatch(Dispatch[object, HostInvocationContext]):
     def register_asset(
         self, device_context: object, asset_name: str, asset_buffer: MemBuffer
     ) -> None:
-        """Triple needs none."""
+        """Does nothing: Triple needs no asset."""
 
     def invocation_context_create(
         self,
@@ -62,7 +62,7 @@ class NumericDispatch(Dispatch[object, HostInvocationContext]):
         call: HostInvocationContext,
         show: Callable[[int, Array], None] = lambda tensor, array: None,
     ) -> None:
-        """Runs op by op; `show` gets the result of each, with the tensor's index in the function."""
+        """Runs the ops in order; calls `show` with the index of each op's output tensor and the result."""
         code = read_byte_code(call.byte_code)
         function = code["functions"][call.function_name]
         arrays: dict[int, Array] = dict(zip(function["inputs"], call.inputs, strict=True))
@@ -80,7 +80,7 @@ class NumericDispatch(Dispatch[object, HostInvocationContext]):
         arrays: Mapping[int, Array],
         constants: Mapping[str, str],
     ) -> Array:
-        """The result of an op, as it is stored."""
+        """Returns the result of an op in its stored type."""
         if has("crashes in TANH") and op["name"] == "TANH":
             os._exit(4)
         inputs = [
@@ -95,7 +95,7 @@ class NumericDispatch(Dispatch[object, HostInvocationContext]):
 
 
 def read_byte_code(byte_code: MemBuffer) -> Mapping[str, Any]:
-    """Functions by name, and what their tensors have as constants."""
+    """Returns the functions and the constants in the byte code."""
     try:
         code: Mapping[str, Any] = json.loads(bytes(byte_code.view))
     except ValueError as error:
@@ -104,7 +104,7 @@ def read_byte_code(byte_code: MemBuffer) -> Mapping[str, Any]:
 
 
 def _real(tensor: Mapping[str, Any], array: Array, constants: Mapping[str, str]) -> Array:
-    """The numbers that a tensor's elements stand for."""
+    """Returns the real numbers that a tensor's elements stand for."""
     is_constant = tensor["data"] is not None
     if is_constant:
         data = base64.b64decode(constants[tensor["data"]])
@@ -131,7 +131,7 @@ def _stored(tensor: Mapping[str, Any], result: Array) -> Array:
 def _windows(
     options: Options, image: Array, filter_size: Sequence[int], fill: float
 ) -> Iterator[tuple[int, int, Array]]:
-    """What each place of a filter sees: `[N, H, W, C]` of the output's size."""
+    """Yields each filter element's place and the image elements that it meets, `[N, H, W, C]` for the output."""
     strides = [options.get("stride_h", 0), options.get("stride_w", 0)]
     names = ("dilation_h_factor", "dilation_w_factor")
     dilation = [1 if has("dilation") else options.get(name, 1) for name in names]
@@ -161,7 +161,7 @@ def _conv(
     options: Options, shape: Sequence[int], image: Array, weights: Array, bias: Array
 ) -> Array:
     terms = _windows(options, image, weights.shape[1:3], 0)
-    with np.errstate(invalid="ignore"):  # behind a planted overflow
+    with np.errstate(invalid="ignore"):  # an earlier op may have overflowed on purpose
         result = sum(seen @ weights[:, y, x].T for y, x, seen in terms)
     return _fit(result + (0 if has("bias") else bias), shape)
 
@@ -176,7 +176,7 @@ def _depthwise(
 
 
 def _fit(result: Array, shape: Sequence[int]) -> Array:
-    """Where strides or dilation are wrong, a result of the right shape."""
+    """Returns the result in the right shape, which it lacks if a fault changes strides or dilation."""
     return result if result.shape == tuple(shape) else np.resize(result, shape)
 
 

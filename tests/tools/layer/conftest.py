@@ -1,4 +1,4 @@
-"""A folder with a model and layers, as an author has them; the OpenCL programs are cached for all tests."""
+"""Fixtures for the tests of `litert-npu layer`: an author's folder, and one cache of OpenCL programs for all."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SHAPES = ("--inputs=2x4xf32", "--outputs=2x4xf32")
 
 @pytest.fixture(scope="session", autouse=True)
 def opencl() -> None:
-    """Skips where there is no OpenCL to build with."""
+    """Skips the tests where no OpenCL device can build kernels."""
     from vendor_reference.drivers.device_choice import choose_device
 
     try:
@@ -44,7 +44,7 @@ def opencl() -> None:
 
 @pytest.fixture
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Does the child's part here, which is faster; `test_layer_processes.py` has what takes a child."""
+    """Runs the child's work in this process, which is faster; `test_layer_processes.py` tests the child."""
 
     def call(target: str, argument: object, **_: object) -> Iterator[object]:
         module, function = target.split(":")
@@ -57,7 +57,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The author's folder, which is the working directory."""
+    """The author's folder, with a kernel and a model; it is the working directory."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "Softsign.cl").write_text(SOFTSIGN)
     b = ModelBuilder()

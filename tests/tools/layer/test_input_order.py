@@ -1,4 +1,4 @@
-"""The inputs of a layer that is tried are in the op's order, not in the network's."""
+"""Tests that `litert-npu layer` gives inputs in the op's order, not in the network's."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ NUM_INPUTS, NUM_COMPUTED, NUM_TENSORS = 4, 6, 8
 
 
 def network(operands: Sequence[int | None], order: Sequence[int]) -> ModelBuilder:
-    """One op `Mine` of these tensors; tensor `i` has the shape `[i + 1]`.
+    """Builds a network around one op `Mine` that reads the operands; tensor `i` has the shape `[i + 1]`.
 
-    The first are the network's inputs, which it declares in `order`; the next come from other ops; the last two
-    are constants, one of them behind a DEQUANTIZE.
+    The first tensors are the network's inputs, declared in `order`. The next ones are results of other ops. The
+    last two are constants; one of them is the result of a DEQUANTIZE.
     """
     b = ModelBuilder()
     tensors = {i: b.input(f"t{i}", "float32", (i + 1,)) for i in order}

@@ -1,4 +1,4 @@
-"""`litert-npu layer build`, and what becomes of its `.bin`."""
+"""Tests `litert-npu layer build`, and compiling and running models with its `.bin` file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DESCRIPTION = {
 
 @pytest.fixture
 def described(author: Path) -> Path:
-    """The layer as a description, with its source and a header in a folder below."""
+    """The author's folder with a description of the layer; a subfolder has the source and a header."""
     (author / "src").mkdir()
     (author / "src" / "Softsign.cl").write_text('#include "inc.h"\n' + SOFTSIGN)
     (author / "src" / "inc.h").write_text("#define UNUSED 1\n")
@@ -50,7 +50,7 @@ def _apply(folder: Path, asset: str) -> str:
 
 
 def _result(compiled: str, *, allow_native: bool = False) -> None:
-    """Runs a compiled model, and compares it with NumPy."""
+    """Runs a compiled model and compares the result with NumPy's."""
     options = Options(HardwareAccelerator.NPU | HardwareAccelerator.CPU)
     options.allow_native_assets = allow_native
     x = np.linspace(-3, 3, 8, dtype=np.float32).reshape(2, 4)
@@ -205,7 +205,7 @@ def test_a_device_that_fails_is_named_and_the_others_have_code(
 
 
 def _refused_with(name: str, reason: str) -> str:
-    """The kernel, which does not build where a macro is defined."""
+    """Returns a kernel that does not build where the macro is defined."""
     return f"#ifdef {name}\n#error {reason}\n#endif\n{SOFTSIGN}"
 
 
@@ -232,7 +232,7 @@ def test_a_kernel_that_the_best_device_refuses_is_built_for_the_others(
 
 
 def test_code_for_another_processor_is_not_loaded(described: Path, litert_npu: LitertNpu) -> None:
-    """Drivers call CPUs by their brands: the same names may stand for other instructions."""
+    """Drivers identify CPUs by brand, and the same brand name may mean different instruction sets."""
     arguments = ("Softsign.json", "--model=model.tflite", "-o", "s.bin", "--nosource")
     assert litert_npu("layer", "build", *arguments) == 0
     layer = unpack_binary_layer((described / "s.bin").read_bytes(), "s.bin")
@@ -258,7 +258,7 @@ UPSCALE = """__kernel void Upscale(__global const float* x, __global float* y) {
 
 
 def _upscale(folder: Path, kernel: str = UPSCALE) -> None:
-    """A layer of shapes that a run tells, a model of such an op, and one of fixed shapes."""
+    """Writes a layer whose output shape depends on its input's, and models of dynamic and of fixed shape."""
     (folder / "upscale.cl").write_text(kernel)
     described = {
         "version": 1,

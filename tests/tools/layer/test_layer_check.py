@@ -1,4 +1,4 @@
-"""`litert-npu layer check`."""
+"""Tests `litert-npu layer check`."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_an_op_of_dynamic_shape_is_checked_within_bounds(
     )
     assert litert_npu(*check) == 1
     assert "--shape_bounds" in capsys.readouterr().out
-    run = ("layer", "run", *check[2:], "--repeat=0")  # on the shape that it starts with
+    run = ("layer", "run", *check[2:], "--repeat=0")  # runs with the shape in the model
     assert litert_npu(*run) == 0
     assert litert_npu(*run, "--shape_bounds=x:1x16") == 0
     capsys.readouterr()
@@ -270,7 +270,7 @@ def test_an_asset_of_an_unknown_kind_does_not_fit(litert_npu: LitertNpu, capsys:
 
 @pytest.mark.parametrize("arguments", [["--help"], ["check", "--help"]])
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
-    """Of the vendor only what declares its options, which are flags here."""
+    """Of the vendor's modules, only the one with the options is imported, since `--help` shows them as flags."""
     code = (
         f"import sys; from litert_npu_tools.litert_npu import main; main(['x', 'layer', *{arguments}]);"
         "print([m for m in sys.modules if m.split('.')[0] in"

@@ -1,4 +1,4 @@
-"""Kernels on half tensors in the loop of `litert-npu layer`; the vendor's options in all its commands."""
+"""Tests `litert-npu layer` with kernels on half tensors, and the vendor's options in all of its commands."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ needs_oclgrind = pytest.mark.skipif(
 
 @pytest.fixture(params=list(KERNELS.values()), ids=list(KERNELS))
 def flags(author: Path, request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """Writes a layer; gives the flags that it takes."""
+    """Writes a layer and returns the flags that select it."""
     kernel, flags = request.param
     (author / "k.cl").write_text(kernel)
     description = {"version": 1, "sources": ["k.cl"], "work_sizes": {"global": ["B*F"]}}

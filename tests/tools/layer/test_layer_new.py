@@ -1,4 +1,4 @@
-"""`litert-npu layer new` and `litert-npu layer stub`: what they write compiles, and runs."""
+"""Tests that the files that `litert-npu layer new` and `litert-npu layer stub` write compile and run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 def write_models() -> None:
-    """`halves.tflite`, whose op has a map and two outputs; `struct.tflite`, whose op has a struct."""
+    """Writes `halves.tflite`, whose op has a map of options, and `struct.tflite`, whose op has a struct."""
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 4, 6, 3))
     options: dict[str, FlexValue] = {"alpha": 0.5, "taps": [1, 2, 3], "n": 7, "label": "text"}

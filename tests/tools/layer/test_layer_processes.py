@@ -1,4 +1,4 @@
-"""`litert-npu layer` in child processes: a kernel that crashes or hangs only produces an error message."""
+"""Tests `litert-npu layer` in child processes: a kernel that crashes or hangs only produces an error message."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_read_of_local_memory_that_nobody_wrote_is_found(
         "  size_t i = get_global_id(0);\n  __local float of_group[8];\n"
         "  if (x[i] > 9) of_group[i] = x[i];\n  y[i] = of_group[7 - i];\n}\n"
     )
-    # On a busy machine a thread of the driver may come late, and have memory of its own.
+    # On a busy machine, a driver's thread may start late and use memory of its own.
     assert any(litert_npu("layer", "run", "k.cl", *SHAPES, "--repeat=0") == 1 for _ in range(5))
     printed = capsys.readouterr().out
     assert "depends on the old content of local or private memory" in printed or "a race" in printed
@@ -78,11 +78,11 @@ def test_a_kernel_that_crashes_or_hangs_costs_a_message(
     (author / "k.cl").write_text(
         f"__kernel void k(__global const float* x, __global float* y) {{\n  {body}\n}}\n"
     )
-    assert litert_npu("layer", "check", "k.cl", *SHAPES) == 0  # so that the limit is for the run
+    assert litert_npu("layer", "check", "k.cl", *SHAPES) == 0  # the kernel builds
     capsys.readouterr()
     assert litert_npu("layer", "run", "k.cl", *SHAPES, "--repeat=0", limit) == 2
     assert said in capsys.readouterr().err
-    # The cache has whole programs alone.
+    # The cache contains only complete programs.
     from vendor_reference.programs.program_cache import _parse
 
     built = list((author / "cache" / "litert-npu-cache" / "programs").iterdir())

@@ -1,4 +1,4 @@
-"""Quantized tensors in the loop of a kernel's author."""
+"""Tests `litert-npu layer` with quantized tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`litert-npu layer run`."""
+"""Tests `litert-npu layer run`."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def test_a_layout_of_the_kernel_s_own_is_the_model_s_outside(
     (author / "k.py").write_text("def k(inputs, options): return inputs[0] + [0, 1, 1]\n")
     shapes = ("--inputs=1x2x2x3xf32", "--outputs=1x2x2x3xf32", "--repeat=2")
     assert litert_npu("layer", "run", "k.xml", *shapes, "--reference=k.py:k") == 0
-    assert "; reorders and conversions" in capsys.readouterr().out  # the time of what reorders
+    assert "; reorders and conversions" in capsys.readouterr().out
 
 
 def test_a_reference_may_change_what_it_gets(author: Path, litert_npu: LitertNpu) -> None:
@@ -338,7 +338,7 @@ def test_wrong_arguments_give_a_message(
 def test_an_output_that_a_kernel_adds_to_begins_with_zeros(
     author: Path, litert_npu: LitertNpu, capsys: Capture, memory: str
 ) -> None:
-    """Also where what the kernel writes is reordered behind it."""
+    """The outputs also begin with zeros where the kernel's output is reordered afterwards."""
     (author / "k.cl").write_text(
         "__kernel void k(__global const float* x, __global float* y) {\n"
         "  for (int i = 0; i < 24; ++i) y[i % 12] += x[i];\n}\n"

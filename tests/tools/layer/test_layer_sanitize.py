@@ -1,4 +1,4 @@
-"""`litert-npu layer check --sanitize`."""
+"""Tests `litert-npu layer check --sanitize`."""
 
 from __future__ import annotations
 

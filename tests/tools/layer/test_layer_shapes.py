@@ -1,4 +1,4 @@
-"""Ops whose outputs have shapes that a run tells, in the loop of a kernel's author."""
+"""Tests `litert-npu layer` with ops whose output shapes are known only at run time."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_layer_runs_on_the_shape_that_its_rule_gives(
     signature: Sequence[int] | None,
     shapes: dict[str, object],
 ) -> None:
-    """The model starts with one element there."""
+    """In the model, the output initially has one element."""
     layer = {"version": 1, "sources": ["k.cl"], "entry": "Repeat", **shapes}
     Path("Repeat.json").write_text(json.dumps(layer))
     write_op("Repeat", signature)

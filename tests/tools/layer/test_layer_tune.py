@@ -1,4 +1,4 @@
-"""`litert-npu layer tune`."""
+"""Tests `litert-npu layer tune`."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_kernel_alone_gets_a_description_that_says_the_same(
         old = run_it(tuning, most)
         return next(c.local_size for c in tuning.candidates if c.local_size != old)
 
-    monkeypatch.setattr(tune.Tuning, "run", take_another)  # whatever the clock says
+    monkeypatch.setattr(tune.Tuning, "run", take_another)  # whatever is measured
     assert litert_npu("layer", "tune", "Softsign.cl", "--model=model.tflite", "--candidates=2") == 0
     said = "was written to Softsign.json; use this file in place of Softsign.cl from now on."
     assert said in capsys.readouterr().out

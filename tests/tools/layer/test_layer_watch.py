@@ -1,4 +1,4 @@
-"""`--watch`: an edit is answered at once, and Ctrl-C ends it cleanly."""
+"""Tests `--watch`: the command answers each edit at once, and Ctrl-C ends it cleanly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATIENCE_S = 60
 
 
 class Watched:
-    """A command that watches."""
+    """A running command with `--watch`."""
 
     def __init__(self, *arguments: str) -> None:
         self.process = subprocess.Popen(
@@ -34,7 +34,7 @@ class Watched:
         self.said = b""
 
     def wait_for(self, text: str) -> str:
-        """What it says until `text`, which is taken off."""
+        """Waits until the command prints the text; returns the output before it, and drops both."""
         assert self.process.stdout is not None
         deadline = time.monotonic() + PATIENCE_S
         while text.encode() not in self.said:
@@ -64,12 +64,12 @@ def test_each_edit_is_answered_until_ctrl_c(author: Path, watched: Watched) -> N
     assert "ok: the layer builds" in watched.wait_for("; Ctrl-C ends")
     (author / "f.h").write_text("#define F(x) (x)\nfloat broken() { return }\n")
     assert "f.h:2:25" in watched.wait_for("; Ctrl-C ends")
-    (author / "f.h").unlink()  # as some editors do
+    (author / "f.h").unlink()  # some editors delete a file before they write it
     assert "'f.h' file not found" in watched.wait_for("; Ctrl-C ends")
     (author / "f.h").write_text("#define F(x) (x)\n")
     (author / "Softsign.cl").write_text(SOFTSIGN)
     watched.wait_for("ok: the layer builds")
-    watched.wait_for("; Ctrl-C ends")  # the exit status is that of work which is done
+    watched.wait_for("; Ctrl-C ends")  # after a finished check, Ctrl-C gives 0
     watched.process.send_signal(signal.SIGINT)
     assert watched.process.wait(PATIENCE_S) == 0
     assert b"Traceback" not in watched.said

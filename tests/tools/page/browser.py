@@ -1,6 +1,6 @@
-"""A headless Chromium that does what a person does: it opens pages, clicks and types.
+"""A headless Chromium that opens pages, clicks and types like a user.
 
-It is told so through a pipe, in Chromium's DevTools protocol: JSON messages that end with a NUL.
+The tests control it through a pipe with Chromium's DevTools protocol: JSON messages that end with a NUL.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _SAID = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"
 
 
 class Browser:
-    """One page at a time; a context manager.
+    """A browser with one page at a time; a context manager.
 
     Attributes:
       said: errors of the page, and what it printed on its console.
     """
 
     def __init__(self, program: str, home: Path) -> None:
-        """Starts the program, which keeps its files in a folder."""
+        """Starts the browser; it keeps its files in the folder `home`."""
         ends, self._to = os.pipe()
         self._from, begins = os.pipe()
-        # The protocol's descriptors are 3 and 4: these are above, and stay as they are until they are copied.
+        # The protocol uses descriptors 3 and 4: bash copies these, which are 10 or more, to them.
         inner = [fcntl(end, F_DUPFD, 10) for end in (ends, begins)]
         flags = [*FLAGS, "--remote-debugging-pipe", f"--user-data-dir={home}"]
         self._process = subprocess.Popen(
@@ -60,14 +60,14 @@ class Browser:
         os.close(self._from)
 
     def open(self, page: Path, width: int = 1400, scheme: str = "light", place: str = "") -> None:
-        """Opens a page's file at a place, as on a screen of some width; a narrow one is a phone's."""
+        """Opens a page's file at the fragment `place`, in a window of some width; a narrow one is a phone's."""
         self._send(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=850, deviceScaleFactor=1, mobile=width < 600,
         )  # fmt: skip
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self._send("Emulation.setEmulatedMedia", features=features)
-        self._send("Page.navigate", url="about:blank")  # else another place does not load it anew
+        self._send("Page.navigate", url="about:blank")  # a new fragment alone loads nothing
         self.said.clear()
         self._send("Page.navigate", url=page.resolve().as_uri() + place)
         self.evaluate(
@@ -75,7 +75,7 @@ class Browser:
         )
 
     def evaluate(self, expression: str) -> Any:
-        """The value of an expression in the page; promises are waited for."""
+        """Returns the value of an expression in the page; waits for promises."""
         answer = self._send(
             "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
         )
@@ -83,26 +83,26 @@ class Browser:
         return answer["result"].get("value")
 
     def click(self, selector: str) -> None:
-        """Clicks on an element that is there."""
+        """Clicks on the element that the selector finds; there must be one."""
         self.evaluate(
             f"document.querySelector({json.dumps(selector)})"
             ".dispatchEvent(new MouseEvent('click', {bubbles: true}))"
         )
 
     def press(self, key: str) -> None:
-        """Presses a key where the focus is."""
+        """Presses a key in the element that has the focus."""
         self._send("Input.dispatchKeyEvent", type="keyDown", key=key)
         self._send("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     def texts(self, selector: str) -> list[str]:
-        """The texts of all elements that fit."""
+        """Returns the texts of all elements that the selector finds."""
         found: list[str] = self.evaluate(
             f"[...document.querySelectorAll({json.dumps(selector)})].map(one => one.textContent)"
         )
         return found
 
     def _send(self, method: str, **parameters: object) -> dict[str, Any]:
-        """Sends a command, and waits for its answer."""
+        """Sends a command and returns the answer."""
         self._count += 1
         message = {"id": self._count, "method": method, "params": parameters}
         if self._session is not None:

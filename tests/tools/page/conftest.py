@@ -1,4 +1,4 @@
-"""Pages as a browser has drawn them, and as their scripts are given them."""
+"""Fixtures for the tests of HTML pages: a browser that draws a page, and the data that its script reads."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from tests.tools.page.browser import Browser
 
 
 class Drawn(NamedTuple):
-    """What a browser made of a page: its document as text, and what it printed on its console."""
+    """A page that a browser has drawn: its document as text, and what it printed on its console."""
 
     document: str
     console: str
 
     def count(self, pattern: str) -> int:
-        """How often an expression is in the document."""
+        """Returns how often a regular expression matches in the document."""
         return len(re.findall(pattern, self.document))
 
 
 class Elements(HTMLParser):
-    """The elements and attributes of a document."""
+    """Collects the elements and attributes of a document."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def draw(browser: Browser) -> Draw:
-    """Opens a page's file in Chromium, in a window of some width, at a place in it."""
+    """A function that opens a page's file in Chromium, in a window of some width, at a fragment."""
 
     def run(page: Path, width: int = 1400, place: str = "") -> Drawn:
         browser.open(page, width, place=place)
@@ -64,7 +64,7 @@ def draw(browser: Browser) -> Draw:
 
 
 def page_data(page: Path) -> dict[str, Any]:
-    """What a page's script is given."""
+    """Returns the data that a page's script reads."""
     text = page.read_text(encoding="utf-8")
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
     assert found is not None
@@ -73,7 +73,7 @@ def page_data(page: Path) -> dict[str, Any]:
 
 
 def op_nodes(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The ops of a page's graph, by their ids."""
+    """Returns the ops of a page's graph by their ids."""
     nodes = (node for subgraph in data["graph"] for node in subgraph["nodes"])
     left_out = {"call": "", "reason": "", "is_constant": False}
     return {node["id"]: left_out | node for node in nodes if node["kind"] == "op"}

@@ -1,4 +1,4 @@
-"""Ops in groups, which never close a cycle."""
+"""Tests that ops are grouped without cycles between groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from litert_npu_tools.page.grouping import GroupedOp, group_ops
 
 
 def reads_of(groups: list[int], ops: list[GroupedOp]) -> set[tuple[object, object]]:
-    """Which groups read which; an op without a group is one of its own."""
+    """Returns pairs of groups, where the second reads from the first; an op without a group counts as a group."""
     unit = [group if group >= 0 else f"op {index}" for index, group in enumerate(groups)]
     return {
         (unit[read], unit[index])
@@ -69,7 +69,7 @@ def test_a_long_chain_is_blocks_and_an_op_on_constants_goes_where_it_is_read() -
 
 
 def test_a_cut_is_where_the_fewest_values_cross() -> None:
-    """Blocks of a residual network end where blocks of the network do."""
+    """In a residual network, groups end where residual blocks end."""
     ops = [GroupedOp("ADD", [])]
     for _ in range(8):
         start = len(ops) - 1

@@ -1,4 +1,4 @@
-"""Pages of commands: what they found, at the ops of the model that the user has."""
+"""Tests the pages of commands: each result is at the right op of the user's model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TAKES_MUL = ("--reference_ops=MUL",)
 
 
 def write_scale(path: Path, factor: float, name: str = "scaled") -> None:
-    """(x * factor) negated; `name` is the tensor's between the two, and the subgraph's."""
+    """Writes a model of -(x * factor); `name` is the name of the product and of the subgraph."""
     b = ModelBuilder()
     x = b.input("x", "float32", (4, 4))
     scaled = b.op(
@@ -42,7 +42,7 @@ def write_scale(path: Path, factor: float, name: str = "scaled") -> None:
 
 @pytest.fixture
 def scale(in_folder: Path) -> Path:
-    """(x * 2) negated, in a file."""
+    """The path of a model of -(x * 2)."""
     write_scale(in_folder / "scale.tflite", 2.0)
     return in_folder / "scale.tflite"
 
@@ -237,7 +237,7 @@ def test_names_are_text_in_the_pages_of_all_commands(
 
 
 def check_is_harmless(drawn: Drawn) -> None:
-    """Whether nothing but the page's own script ran, and nothing of a name became an element."""
+    """Checks that only the page's own scripts ran, and that no name became an element."""
     assert 'data-drawn="yes"' in drawn.document and not drawn.console
     assert "stolen</title>" not in drawn.document
     found = Elements()
@@ -261,7 +261,7 @@ def test_a_page_never_replaces_the_model(
 NODE_FIELDS = {
     "id", "label", "namespace", "attrs", "incomingEdges", "outputsMetadata", "style",
 }  # fmt: skip
-"""As `graph_builder.py` of Model Explorer 0.1.34 has them."""
+"""The fields of a node in `graph_builder.py` of Model Explorer 0.1.34."""
 
 
 def test_model_explorer_gets_a_graph_and_node_data_that_fit_each_other(
@@ -293,7 +293,7 @@ def test_a_number_that_json_has_not_is_left_out_of_node_data() -> None:
 
 
 def profile_of_each_op(network: Path) -> Page:
-    """The page of a profile with a row for each op: stock LiteRT does not run all of the network's."""
+    """Returns the page of a made-up profile with a row for each op, since stock LiteRT cannot run all of them."""
     with read_model(str(network)) as model:
         places = [
             OpPlace(0, index, op.name, op.outputs[0].name)
@@ -316,7 +316,7 @@ def test_pages_of_a_network_of_712_ops_are_below_2_mb(
     draw: Draw, networks: Path, in_folder: Path, litert_npu: LitertNpu, command: str
 ) -> None:
     network, page = networks / "face_landmark_with_attention.tflite", in_folder / "p.html"
-    ops = "ADD" if command == "inspect" else "all"  # a compiled network has few ops
+    ops = "ADD" if command == "inspect" else "all"  # "all" would leave few ops in the file
     flags = (f"--reference_ops={ops}", f"--html={page}")
     if command == "profile":
         page.write_text(html_text(profile_of_each_op(network)), encoding="utf-8")

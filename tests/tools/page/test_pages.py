@@ -1,4 +1,4 @@
-"""Pages as browsers show them: drawn whole, without a network, whatever a model's names are."""
+"""Tests pages in a browser: they are drawn whole, without a network, whatever names a model has."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)><script>document.title='stolen'<
 
 
 def chain(*names: str) -> Model:
-    """Ops one behind the other, with tensors `t0`, `t1`, ..."""
+    """Returns a model with a chain of ops, whose tensors are `t0`, `t1`, ..."""
     b = ModelBuilder()
     tensor = b.input("t0", "float32", (1, 4))
     for index, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""What people do with a page: they sort tables, open groups, go along edges, read it on a phone or at night."""
+"""Tests how users read a page: sorting tables, opening groups, following edges, on a phone, with dark colors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LENGTH = 60
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A chain of ops in blocks; ops 20 to 39 are an NPU call, and op 7 is beyond its limit."""
+    """A page of a chain of ops in groups; ops 20 to 39 are an NPU call, and op 7 exceeds its limit."""
     model = chain(*(f"Op{index}" for index in range(LENGTH)))
     calls = {(0, index): "Partition_1" for index in range(20, 40)}
     seconds = {f"0/{index}": 1e-6 * index for index in range(LENGTH)}
@@ -55,10 +55,10 @@ def test_a_heading_sorts_and_a_text_filters(browser: Browser, page: Path) -> Non
     assert browser.texts("#table-0 th") == [
         "Op",
         "Time (µs)",
-    ]  # and nothing of a column without text
+    ]  # a column without text is not shown
     browser.evaluate("document.querySelector('#table-0 input').value = 'op5'")
     browser.evaluate("document.querySelector('#table-0 input').dispatchEvent(new Event('input'))")
-    assert len(browser.texts("#table-0 tbody tr")) == 11  # Op5, Op50 to Op59
+    assert len(browser.texts("#table-0 tbody tr")) == 11  # Op5 and Op50 to Op59
 
 
 def test_a_group_opens_with_its_sum_and_closes(browser: Browser, page: Path) -> None:

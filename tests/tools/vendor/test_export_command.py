@@ -1,4 +1,4 @@
-"""`litert-npu vendor export`."""
+"""Tests `litert-npu vendor export`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OF_USE_HERE = (
     "import sys\nif 'pytest' not in sys.modules: raise ImportError('elsewhere')\n"
     "from litert_npu_null.dispatch import DISPATCH"
 )
-"""A vendor that a process of its own cannot import."""
+"""Source of a dispatch module that only this process can import: a child process gets an ImportError."""
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def test_it_explains_itself(
 
 
 def symbols(library: Path) -> set[str]:
-    """What a library exports, read with binutils."""
+    """Returns the symbols that a library exports, read with binutils."""
     done = subprocess.run(
         ["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True
     )
@@ -70,7 +70,7 @@ def test_it_says_whether_the_stock_release_that_is_here_loads_them(
     monkeypatch: pytest.MonkeyPatch,
     stock_vendors: Path,
 ) -> None:
-    """In wheels with vendors' libraries there is the tool that loads plugins, too."""
+    """Wheels that contain vendors' libraries also contain the tool that loads plugins."""
     export = ("vendor", "export", "--manufacturer=Null", f"--output={tmp_path}")
     assert litert_npu(*export) == 0
     version = metadata.version("ai-edge-litert")
@@ -81,7 +81,7 @@ def test_it_says_whether_the_stock_release_that_is_here_loads_them(
     )
     monkeypatch.setattr(
         building, "_try_library", lambda library, folder: None
-    )  # as for other machines
+    )  # as for a library of another architecture
     monkeypatch.setenv("LITERT_NPU_PYTHON", "/no/such/python")
     assert litert_npu(*export) == 0
     plugin = tmp_path / "libLiteRtCompilerPlugin_Null.so"
@@ -120,7 +120,7 @@ def test_it_says_where_stock_would_take_another_vendors_driver(tmp_path: Path) -
 def test_files_become_libraries_of_their_names(
     litert_npu: LitertNpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(ACME)  # what is written into them does not depend on the folder
+    monkeypatch.chdir(ACME)  # the paths in the libraries must not depend on the working directory
     files = ["LiteRtCompilerPlugin_Acme.py", "LiteRtDispatch_Acme.py"]
     assert litert_npu("vendor", "export", *files, "-o", str(tmp_path)) == 0
     libraries = sorted(path.name for path in tmp_path.iterdir())
@@ -287,5 +287,5 @@ def test_odd_characters_in_paths_survive(litert_npu: LitertNpu, tmp_path: Path) 
     folder.mkdir()
     file = folder / "LiteRtDispatch_Odd.py"
     file.write_text("from litert_npu_null.dispatch import DISPATCH")
-    assert litert_npu("vendor", "export", str(file), "-o", str(folder)) == 0  # tried, too
+    assert litert_npu("vendor", "export", str(file), "-o", str(folder)) == 0  # also loads it
     assert (folder / "libLiteRtDispatch_Odd.so").exists()

@@ -1,7 +1,7 @@
-"""A compiler that computes one tensor wrongly: PLANTED_ERROR is `<error>@<tensor>`; no other op is touched.
+"""A compiler plugin that plants an error in one op; PLANTED_ERROR is `<error>@<tensor>`, the op's result.
 
-Errors of the layout of weights, and of the order of inputs, are made here. Those of kernels are the driver's: the
-byte code marks the op.
+The plugin itself makes errors in the weights' layout and in the order of inputs. For other errors, it marks the op
+in the byte code, and the driver computes the op wrongly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.conformance.numeric.LiteRtCompilerPlugin_Numeric import NumericPlugin
 
 
 class PlantedPlugin(NumericPlugin):
-    """One run of the compiler."""
+    """The plugin for one compilation."""
 
     def __init__(self, taps: bool) -> None:
         self._taps = taps
@@ -54,7 +54,7 @@ def _plant(
 ) -> None:
     if error == "inputs":
         op["inputs"].reverse()
-    elif error == "channel":  # weights as they lie one channel further
+    elif error == "channel":  # shifts the weights by one channel
         weights = dict(function["tensors"][op["inputs"][1]])
         stored = np.frombuffer(base64.b64decode(constants[weights["data"]]), weights["type"])
         moved = np.roll(stored.reshape(weights["shape"]), 1, axis=0).tobytes()
@@ -68,7 +68,7 @@ def _plant(
 
 
 class PlantedPluginFactory(CompilerPluginFactory):
-    """Who Planted is."""
+    """The factory of the vendor Planted."""
 
     soc_manufacturer = "Planted"
     soc_models = ("P1",)

@@ -1,4 +1,4 @@
-"""A driver that computes in float64, but for the op that its byte code marks with an error. It has taps."""
+"""A driver with taps that computes in float64, except for the op that the byte code marks with an error."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _FAULTS = {
     "zero point": "zero_point",
     "activation": "activation",
 }
-"""Errors that the driver's kernels have a switch for."""
+"""Errors that the numeric driver can make, with the driver's name of each."""
 
 
 class PlantedDispatch(NumericDispatch):
-    """Planted's table."""
+    """The dispatch table of Planted."""
 
     vendor_id = "Planted"
 
@@ -73,26 +73,26 @@ def _switched(fault: str) -> Iterator[None]:
 
 
 def _wrong_kernel(result: Array, inputs: Sequence[Array]) -> Array:
-    """TANH by the first terms of its series, clipped."""
+    """Computes TANH by the first terms of its series, clipped."""
     x = inputs[0]
     return np.clip(x - x**3 / 3, -1, 1).astype(result.dtype)
 
 
 def _last_row(result: Array, inputs: Sequence[Array]) -> Array:
-    """A loop over rows that ends one too early."""
+    """Leaves out the last row, like a loop that ends too early."""
     result[:, -1] = 0
     return result
 
 
 def _half(result: Array, inputs: Sequence[Array]) -> Array:
-    """A product in half precision."""
+    """Computes a product in half precision."""
     with np.errstate(over="ignore"):
         lhs, rhs = (*inputs, *inputs)[:2]
         return (lhs.astype(np.float16) * rhs.astype(np.float16)).astype(result.dtype)
 
 
 def _race(result: Array, inputs: Sequence[Array]) -> Array:
-    """Two work items write their sums to the same elements, and nothing keeps one from undoing the other."""
+    """Adds two parts to the same elements in two threads without a lock, so that one can undo the other's sum."""
     shared = np.zeros_like(result)
     parts = [result * 0.25, result * 0.75]
 
@@ -102,7 +102,7 @@ def _race(result: Array, inputs: Sequence[Array]) -> Array:
         pauses = np.random.default_rng().uniform(1e-4, 3e-4, shared.size)
         for index in range(shared.size):
             meets = index % shared.shape[-1] == 0
-            if meets:  # else a busy machine runs one after the other
+            if meets:  # otherwise, a busy machine may run the threads one after the other
                 step.wait()
             seen = shared.flat[index]
             if meets:

@@ -1,4 +1,4 @@
-"""The factor of a square moves in front of it, into both operands, where one is right."""
+"""A wrong transformation: it moves the factor of a square into both operands, where it belongs in one."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from compiler_plugin.transformations import (
 
 
 class MoveFactor(PatternReplacement):
-    """x * x * factor becomes (x * factor) * (x * factor)."""
+    """Replaces x * x * factor by (x * factor) * (x * factor)."""
 
     pattern = Match(
         "MUL", Match("MUL", Any("x"), Any("x"), uses=1), Const("factor"), name="product"
     )
 
     def rewrite(self, graph: Graph, x: OutPort, factor: Node, product: Node) -> Node | None:
-        """The new product has the name of the old one."""
+        """Returns the new product, which keeps the name of the old one."""
         scaled = graph.create_op("MUL", [x, factor.out_port(0)], name=f"{product.name}/scaled")
         return graph.create_op("MUL", [scaled, scaled], name=product.name)
