@@ -1,4 +1,4 @@
-"""A cache's entry is trusted where nobody but this user can have written it, and under its own name alone."""
+"""Tests that a cache entry is accepted only under its own name, and only if no other user can have written it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_shared_folder_is_not_used_without_a_key(
 
 
 def test_an_entry_that_was_planted_in_a_shared_folder_is_refused(tmp_path: Path) -> None:
-    """Whoever knows how seals are made in a folder of one's own does not know the key."""
+    """Knowing how entries in a private folder are sealed is not enough: a shared folder needs the user's key."""
     own, shared = tmp_path / "own", tmp_path / "shared"
     own.mkdir(mode=0o700)
     shared.mkdir()

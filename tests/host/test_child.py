@@ -1,4 +1,4 @@
-"""Functions in a child process: answers, errors, crashes, hangs; nothing is left behind."""
+"""Tests functions in a child process: answers, errors, crashes and hangs; no resources are left."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def test_a_child_s_own_child_ends_with_it(tmp_path: Path) -> None:
     answers = call_in_child(target, str(path), timeout_s=60, subject="the child")
     assert next(answers) == "started"
     del answers
-    deadline = time.monotonic() + 10  # the kernel's init reaps it when it can
+    deadline = time.monotonic() + 10  # the kernel's init process may reap it later
     while is_alive(int(path.read_text())) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not is_alive(int(path.read_text()))
@@ -281,7 +281,7 @@ def test_neither_processes_nor_files_are_left(function: str) -> None:
     assert not [f for f in all_processes() if f[0] == "Z" and f[1] == str(os.getpid())]
     if function == "leave_a_child_behind":
         assert isinstance(pids[0], int)
-        deadline = time.monotonic() + 10  # the kernel's init reaps it when it can
+        deadline = time.monotonic() + 10  # the kernel's init process may reap it later
         while any_in_group(pids[0]) and time.monotonic() < deadline:
             time.sleep(0.01)
         assert not any_in_group(pids[0])
@@ -292,10 +292,10 @@ def any_in_group(group: int) -> bool:
 
 
 def all_processes() -> list[list[str]]:
-    """Of each process, from /proc: state, parent, process group and more."""
+    """Returns the state, parent, process group and more of each process, from /proc."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it ended meanwhile
+        with suppress(OSError):  # the process has ended
             found.append(path.read_text().rsplit(")", 1)[1].split())
     return found
 

@@ -1,4 +1,4 @@
-"""Finding and loading extensions: folders, packages, entry points."""
+"""Tests how extensions are found and loaded: from folders, packages and entry points."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from litert.host.vendor_call import VendorCall
 
 
 class UnspeakableError(Exception):
-    """Its text cannot be made."""
+    """An exception whose text cannot be formatted."""
 
     def __str__(self) -> str:
         raise ZeroDivisionError
@@ -80,7 +80,7 @@ def test_a_file_is_imported_once_and_sees_its_neighbours(tmp_path: Path) -> None
 def test_a_file_is_imported_without_what_imports_importlib_metadata(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(extensions, "invalidate_caches")  # it does from Python 3.13 on: 100 ms
+    monkeypatch.delattr(extensions, "invalidate_caches")  # imports that since Python 3.13
     path = write(tmp_path, LiteRtDispatch="DISPATCH = 1") / "LiteRtDispatch.py"
     assert extensions.load_file(str(path), "DISPATCH") == 1
 
@@ -180,7 +180,7 @@ def test_packages_without_a_folder_of_their_own_are_found(
 
 
 class Finder(metadata.DistributionFinder):
-    """Finds packages in a folder that is not on the path."""
+    """Finds packages in a folder that is not in `sys.path`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = str(folder)

@@ -1,4 +1,4 @@
-"""A child in a sandbox: it reads, writes, starts and sees what it is told, and nothing else."""
+"""Tests that a child in a sandbox can read, write, start and see only what the sandbox allows."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_there_is_no_network_no_program_and_no_other_process(tmp_path: Path) -> 
 @needs_sandbox
 @pytest.mark.parametrize("programs", [[], find_programs(["cat"])], ids=["alone", "with programs"])
 def test_the_limit_of_memory_stays(tmp_path: Path, programs: list[str]) -> None:
-    """Neither is it raised, nor is there memory that it does not count."""
+    """Checks that the child can neither raise the limit nor allocate memory outside it."""
     found = attempt(
         tmp_path,
         "library_call('setrlimit', 2, (ctypes.c_long * 2)(-1, -1))",
@@ -183,7 +183,7 @@ def test_the_limit_of_memory_stays(tmp_path: Path, programs: list[str]) -> None:
 
 @needs_sandbox
 def test_files_that_may_be_read_stay_as_they_are(tmp_path: Path) -> None:
-    """Also where Linux is older than 6.2, whose Landlock does not see that a file is truncated."""
+    """Before Linux 6.2, Landlock does not control truncation; the sandbox must prevent it there, too."""
     own = str(tmp_path / "functions" / f"{MODULE}.py")
     found = attempt(
         tmp_path, f"os.truncate({own!r}, 0)", f"os.open({own!r}, os.O_RDONLY | os.O_TRUNC)"
@@ -207,7 +207,7 @@ def test_files_that_may_be_read_keep_their_attributes_and_wait_for_nobody(tmp_pa
 
 @needs_sandbox
 def test_root_is_a_user_among_others(tmp_path: Path) -> None:
-    """Freezing is for root alone; `/proc` cannot be frozen, which is another error."""
+    """Only root may freeze a file system, so the first call gives EPERM; without a sandbox, root gets another."""
     found = attempt(
         tmp_path,
         "__import__('fcntl').ioctl(os.open('/proc/self/status', os.O_RDONLY), 0xC0045877, 0)",
@@ -299,7 +299,7 @@ def test_the_environment_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_landlock(tmp_path: Path, mode: SandboxMode) -> subprocess.CompletedProcess[str]:
-    """Two calls in a process whose kernel seems to have no Landlock."""
+    """Calls a child twice in a process where the kernel appears to lack Landlock."""
     program = f"""
 import errno, logging
 from litert.host.child import call_in_child

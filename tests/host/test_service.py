@@ -1,4 +1,4 @@
-"""A child that answers many calls: errors, crashes, hangs, ends; it never outlives its parent."""
+"""Tests a child process that answers many calls: errors, crashes, hangs; it never outlives its parent."""
 
 from __future__ import annotations
 
@@ -291,7 +291,7 @@ def test_a_killed_parent_leaves_no_child(tmp_path: Path, call: str) -> None:
     pids = {
         pid,
         pid if call == "count" else int(path.read_text()),
-    }  # it writes its own, or its child's
+    }  # the calls write their own process ID, or their child's
     parent.send_signal(signal.SIGKILL)
     parent.wait(30)
     parent.stdout.close()
@@ -426,7 +426,7 @@ def test_questions_without_end_do_not_keep_a_call_from_ending() -> None:
 
 
 def test_what_a_child_is_at_has_a_limit_of_its_own() -> None:
-    """Within a call that may take longer: nothing, then something that takes too long."""
+    """The call may take longer: first the child has no task, then its task exceeds the task's limit."""
     left = iter([(float("inf"), 0.0), (3.0, 3.0), (0.0, 3.0)])
     with start(watch=lambda: next(left)) as service:
         with pytest.raises(

@@ -1,4 +1,4 @@
-"""The user's key: the same each time, for this user alone, and nothing else is taken for it."""
+"""Tests that the user's key stays the same, is private to the user, and that nothing else is accepted as a key."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ def test_a_key_of_another_size_is_refused(data: Path, size: int) -> None:
 def test_a_home_is_never_a_folder_that_is_called_like_its_sign(
     data: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    """`~` would be looked for in whatever folder the program runs in."""
+    """Without expansion, `~` would be a folder in the current directory."""
     monkeypatch.chdir(data)
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     monkeypatch.setenv("LITERT_NPU_DATA_DIR", "~/data" if place == "LITERT_NPU_DATA_DIR" else "")
     if (
         place == "an old platformdirs"
-    ):  # where HOME is not set, and the system does not know the user
+    ):  # HOME is not set, and the user is not in the password database
         monkeypatch.setattr("platformdirs.user_data_dir", lambda: "~/.local/share")
         with pytest.raises(OSError, match="no data directory"):
             user_key()

@@ -1,4 +1,4 @@
-"""Vendors as shared libraries, a model that needs assets of several kinds, and both compilers and runtimes."""
+"""Fixtures: vendors' shared libraries, models with several kinds of assets, and a function to compile in stock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VENDORS = Path(__file__).parent / "vendors"
 
 
 def export(folder: Path, *arguments: str | Path) -> Path:
-    """Makes libraries of a Python vendor, as a person would; returns their folder."""
+    """Exports a Python vendor with `vendor export`, and returns the folder of its libraries."""
     if not any(map(shutil.which, ("cc", "gcc", "clang"))):
         pytest.skip("no C compiler")
     code = "import sys; from litert_npu_tools.litert_npu import run; run()"
@@ -46,21 +46,21 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def acme(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of Acme's libraries: a vendor that is installed nowhere."""
+    """The folder of the libraries of Acme, a vendor that is not installed."""
     files = sorted((EXAMPLES / "03_vendor").glob("LiteRt*_Acme.py"))
     return export(tmp_path_factory.mktemp("acme"), *files)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A model, what it is compiled with, and what it computes.
+    """A model with its assets, its inputs and its expected outputs.
 
     Attributes:
-      model: not compiled.
-      assets: by op.
-      inputs: by name.
-      outputs: by name, as NumPy has them.
-      on_cpu: names of the ops that stay there.
+      model: the file before compilation.
+      assets: files, by op name.
+      inputs: arrays, by name.
+      outputs: arrays that NumPy computed, by name.
+      on_cpu: names of the ops that stay on the CPU.
     """
 
     model: Path
@@ -71,13 +71,16 @@ class Sample:
 
     @property
     def custom_op_info(self) -> str:
-        """The assets as `LITERT_NPU_CUSTOM_OP_INFO` has them."""
+        """The assets in the format of `LITERT_NPU_CUSTOM_OP_INFO`."""
         return ";".join(f"{op},{path}" for op, path in self.assets.items())
 
 
 @pytest.fixture(scope="session")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Sample:
-    """Layers by `.xml` with companions and a bias through DEQUANTIZE, `.cl` and `.json`; ABS on the CPU."""
+    """A model of three custom layers, from a `.xml`, a `.cl` and a `.json` file, with ABS between them on the CPU.
+
+    The `.xml` layer has companions, and DEQUANTIZE computes its bias.
+    """
     generator = np.random.default_rng(5)
     x = generator.normal(size=(2, 3, 7, 5)).astype(np.float32)
     rows = generator.normal(size=(6, 4)).astype(np.float32)
@@ -120,7 +123,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Sample:
 
 @pytest.fixture(scope="session", params=["float16", "int8"])
 def apart(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Sample:
-    """A layer whose bias DEQUANTIZE makes, with an op of the CPU's between the two."""
+    """A model of a layer whose bias DEQUANTIZE computes; an op on the CPU lies between the two."""
     x = np.random.default_rng(6).normal(size=(1, 2, 3, 5)).astype(np.float32)
     scale = np.linspace(-1, 1, 5, dtype=np.float32)
     bias = np.arange(-2, 3).astype(request.param)
@@ -143,7 +146,7 @@ def apart(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="session")
 def gains(tmp_path_factory: pytest.TempPathFactory) -> Sample:
-    """`y = tanh(3 x) * 3` for Acme and Cobalt: Gain, whose factor an asset says, with TANH between two of them."""
+    """A model of `y = tanh(3 x) * 3` for Acme and Cobalt: Gain, TANH, Gain. Gain's asset contains its factor."""
     folder = tmp_path_factory.mktemp("gains")
     x = np.linspace(-1, 2, 8, dtype=np.float32).reshape(2, 4)
     b = ModelBuilder()
@@ -168,7 +171,7 @@ def compile_in_stock(
     environment: Mapping[str, str] | None = None,
     flags: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
-    """Compiles with `apply_plugin_main`; assets come by the environment."""
+    """Compiles with `apply_plugin_main`; an environment variable names the assets."""
     return tool(
         "--cmd=apply",
         f"--model={sample.model}",
@@ -181,5 +184,5 @@ def compile_in_stock(
 
 
 def said(done: subprocess.CompletedProcess[str]) -> str:
-    """All that a command has printed."""
+    """Returns everything that a command has printed."""
     return done.stdout + done.stderr

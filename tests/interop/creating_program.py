@@ -1,4 +1,4 @@
-"""Python programs that create models in stock LiteRT, in threads. As a script: what, arguments of it."""
+"""Creates models in stock LiteRT, in threads. Arguments: a function of this file, and its arguments."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ai_edge_litert.environment import Environment
 
 ACCELERATORS = HardwareAccelerator.NPU | HardwareAccelerator.CPU
 
-inside, may_go_on, fails = threading.Event(), threading.Event(), False  # what the vendor Gate sees
+inside, may_go_on, fails = threading.Event(), threading.Event(), False  # read by the vendor Gate
 
 
 def at_once(model_path: str, given: str, dispatch: str, plugins: str) -> None:
-    """Eight threads begin together, three times, and each runs what it has made."""
+    """Starts eight threads at once; each creates and runs a model, three times."""
     sys.setswitchinterval(1e-5)
     arrays, begin, made = dict(np.load(given)), threading.Barrier(8), []
 
@@ -36,7 +36,7 @@ def at_once(model_path: str, given: str, dispatch: str, plugins: str) -> None:
 
 
 def beside(model_path: str, dispatch: str, how: str, first: str) -> None:
-    """A thread begins while another is in the vendor's code, which goes on after that."""
+    """Creates a model in a second thread while the vendor's code, in the first thread, waits for the program."""
     global fails
     fails = first == "fails"
     module, environments = compiled_model._cm, [environment_of(dispatch, "") for _ in range(2)]
@@ -62,7 +62,7 @@ def beside(model_path: str, dispatch: str, how: str, first: str) -> None:
 
     def watch() -> None:
         inside.wait()
-        for _ in range(20):  # the second is at it, or there
+        for _ in range(20):  # gives the second thread time to create its model
             time.sleep(0.01)
         if made:
             print("too early")
@@ -73,7 +73,7 @@ def beside(model_path: str, dispatch: str, how: str, first: str) -> None:
 
 
 def wrongly(model_path: str, broken_path: str, dispatch: str) -> None:
-    """What is wrong is said in the same words before our library is loaded and after."""
+    """Checks that error messages are the same before and after our library is loaded."""
     module, environment = compiled_model._cm, environment_of(dispatch, "")
 
     def errors() -> list[str]:
@@ -128,5 +128,5 @@ def error_of(function: Callable[[], Any]) -> str:
 
 
 if __name__ == "__main__":
-    sys.path.pop(0)  # this folder
+    sys.path.pop(0)  # remove this folder
     globals()[sys.argv[1]](*sys.argv[2:])

@@ -1,4 +1,4 @@
-"""Python threads create models in stock at once with an exported vendor, whose Python gives up the GIL."""
+"""Tests Python threads that create models in stock at once, with an exported vendor that releases the GIL."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tests.interop.conftest import (
 from tests.sanitizers import ADDRESSES, sanitizer_flags
 
 HANGS_AFTER_S = 60
-"""It takes a second or two."""
+"""A program usually takes one or two seconds."""
 
 
 def program(*arguments: str | Path, environment: Mapping[str, str] | None = None) -> str:
-    """What the program prints."""
+    """Runs a program of `creating_program.py`, and returns its output."""
     script = Path(__file__).with_name("creating_program.py")
     done = subprocess.run(
         [sys.executable, script, *arguments],
@@ -47,7 +47,7 @@ def arrays_of(sample: Sample, folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def gate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the library of Acme's driver that waits."""
+    """The folder of the dispatch library of vendor Gate: Acme's driver, which waits for the program."""
     return export(tmp_path_factory.mktemp("gate"), VENDORS / "gate" / "LiteRtDispatch_Acme.py")
 
 
@@ -74,7 +74,7 @@ def test_the_first_models_of_a_process(
 
 
 def test_models_that_are_compiled_at_load(acme: Path, gains: Sample, tmp_path: Path) -> None:
-    """Two libraries of ours are in the process: one guard is enough."""
+    """The process loads two of our libraries; one guard protects both."""
     assets = {"LITERT_NPU_CUSTOM_OP_INFO": gains.custom_op_info}
     arguments = (gains.model, arrays_of(gains, tmp_path), acme, acme)
     assert program("at_once", *arguments, environment=assets) == "created 24\n"
@@ -115,7 +115,7 @@ def test_sanitizers_find_nothing_in_the_guard(
     monkeypatch.setenv("CFLAGS", " ".join(flags))
     monkeypatch.setenv(
         "ASAN_OPTIONS", "detect_leaks=0"
-    )  # what Python itself keeps is no leak of ours
+    )  # Python itself does not free all its memory
     libraries = export(tmp_path / "libraries", VENDORS / "gate" / "LiteRtDispatch_Acme.py")
     watched = {"LD_PRELOAD": " ".join(runtimes)}
     for how in ("from a file", "looked up before"):

@@ -1,4 +1,4 @@
-"""A vendor in C whose output has a shape that only a run tells: here, and left to the CPU in stock's compiler."""
+"""Tests a C vendor whose output shape only a run determines; stock's compiler leaves such ops on the CPU."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def zircon(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """Two calls, whose outputs the CPU works on."""
+    """A model with two custom ops of dynamic output shape, each followed by an op on the CPU."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", (8,))
     for name, sign in (("found", "ABS"), ("found:1", "NEG")):
@@ -88,7 +88,7 @@ def test_a_run_tells_the_shape_of_an_output_of_a_vendor_in_c(
 def test_without_a_bound_the_op_stays_on_the_cpu(
     zircon: Path, model: Path, tmp_path: Path, stock_apply_plugin: StockTool
 ) -> None:
-    """In stock's compiler, too, which knows no bounds."""
+    """Stock's compiler does the same for each op, as it has no shape bounds."""
     report = compile_model(zircon, model, {"found:1": (5,)}, tmp_path / "npu.tflite")
     assert [call.num_ops for call in report.calls] == [1]
     done = stock_apply_plugin(

@@ -1,4 +1,4 @@
-"""Python plugins in stock's own tool and runtime, as the wheel has them."""
+"""Tests exported Python plugins in the tool and the runtime of stock LiteRT's wheel."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_modules_at_odd_offsets_each_carry_their_asset(
         modules = [module.blob for module in model.byte_code]
         assert any(module.offset % 2 for module in modules)
         carried = [[asset.name for asset in unpack(module)[1]] for module in modules]
-    assert sorted(carried) == [["One"], ["Two"]]  # stock writes them in any order
+    assert sorted(carried) == [["One"], ["Two"]]  # stock writes modules in any order
     run = run_in_stock(tmp_path / "compiled", twin, inputs)
     assert run.exit_status == 0, run.log
     np.testing.assert_array_equal(run.outputs["y"], inputs["x"] + 201.5)
@@ -205,7 +205,7 @@ def test_what_goes_wrong_is_a_status_and_words_in_stock_s_log(
     done = compile_in_stock(stock_apply_plugin, reference, "Reference", mixed, output, environment)
     assert done.returncode > 0 and words in said(done), said(done)
     assert "ERROR: [litert_npu]" in said(done)
-    assert not output.exists() or not output.stat().st_size  # stock's own: an empty file
+    assert not output.exists() or not output.stat().st_size  # stock itself leaves an empty file
 
 
 def test_the_log_says_what_a_report_would(
@@ -216,7 +216,7 @@ def test_the_log_says_what_a_report_would(
     log = said(done)
     assert "INFO: [litert_npu] vendor Reference compiles for SoC model EMU8" in log, log
     assert "Reference takes 3 of 4 ops" in log  # DEQUANTIZE is folded
-    assert "leaves 1 op (ABS) on the CPU: a builtin op" in log  # or --reference_ops is for
+    assert "leaves 1 op (ABS) on the CPU: a builtin op" in log  # a hint follows
     assert log.count("LITERT_NPU_OPTIONS=name=value for another flag of a plugin") == 1
     assert SDK_VERSION in log
 
@@ -261,7 +261,7 @@ def test_a_network_with_layers_of_each_kind(
 
 
 def dynamic(folder: Path, has_rank: bool) -> Sample:
-    """Softsign of a number of rows that the model leaves open."""
+    """Returns a model of Softsign with a number of rows that is unknown until the run."""
 
     def open_rows(tensor: Tensor) -> Tensor:
         tensor.has_rank = has_rank

@@ -1,4 +1,4 @@
-"""Vendors that link the host's functions by name load wherever vendors are loaded, each time in a new process."""
+"""Tests vendors that link the host's functions by name in each program that loads vendors, in new processes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ except RuntimeError as error:
 
 @pytest.fixture(scope="module", params=["lazy", "now"])
 def linked_vendor(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The C example, both libraries of which link the functions, bound as the linker's option says."""
+    """The folder of the C example, whose libraries link the functions by name, with lazy or immediate binding."""
     folder = build_c_vendor(
         tmp_path_factory.mktemp(request.param), f"-Werror -include {_HEADER} -Wl,-z,{request.param}"
     )
@@ -58,7 +58,7 @@ def linked_vendor(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """`y = Gain(x)`, in a file."""
+    """The file of a model of `y = Gain(x)`."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", (1, 4))
     builder.output(builder.custom("Gain", [x], [("y", "float32", (1, 4))]))
@@ -118,7 +118,7 @@ def test_only_a_dispatch_library_that_is_linked_with_names_needs_a_temporary_fil
 
 
 def test_the_checks_find_what_the_host_cannot_load(tmp_path: Path) -> None:
-    """The same sentence: both load a library in one way."""
+    """Checks that both commands report the same sentence, as they load libraries with the same code."""
     source = tmp_path / "stranger.h"
     source.write_text(
         "void nobody_has_this(void);\n__attribute__((used)) static void f(void) { nobody_has_this(); }\n"

@@ -1,4 +1,4 @@
-"""LiteRT's guide for custom op assets, as printed: its blocks, their dots filled in, are a vendor that runs."""
+"""Tests that the code blocks of LiteRT's guide for custom op assets, with their dots filled in, make a vendor."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SUM = INPUTS["x"] + INPUTS["y"]
 
 
 def fill(block: str, *fillings: tuple[str, str]) -> str:
-    """A block with something in place of its dots, which are all filled in, in their order."""
+    """Returns a block with its dots replaced by the fillings, in order; checks that no dots remain."""
     done = ""
     for dots, filling in fillings:
         before, found, block = block.partition(dots)
@@ -68,7 +68,7 @@ TABLE_BLOCK = DISPATCH_BLOCK[DISPATCH_BLOCK.index("// In your API table definiti
 
 
 def build(command: tuple[str, ...], source: str, block: str, output: Path) -> None:
-    """Makes a library of a source around a block."""
+    """Compiles a source file, which includes a block, to a library."""
     if shutil.which(command[0]) is None:
         pytest.skip(f"no {command[0]}")
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def build(command: tuple[str, ...], source: str, block: str, output: Path) -> No
 
 @pytest.fixture(scope="module", params=["C++", "C"])
 def vendor(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of MyVendor's libraries; the dispatch library is in one of the languages."""
+    """The folder of MyVendor's libraries: the plugin in C++, and the dispatch library in C++ or C."""
     folder = tmp_path_factory.mktemp("guide")
     build(CPP, "plugin.cc", PLUGIN_BLOCK, folder / "libLiteRtCompilerPlugin_MyVendor.so")
     language, block = (CPP, DISPATCH_BLOCK) if request.param == "C++" else (C, TABLE_BLOCK)
@@ -92,7 +92,7 @@ def vendor(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """The files of the guide's command line: a model of both custom ops, and their assets; and a model of ADD."""
+    """The folder of the files that the guide's command names, and of a model of ADD."""
     b = ModelBuilder()
     x, y = b.input("x", "float32", (4,)), b.input("y", "float32", (4,))
     mine = b.custom("my_custom_op", [x, y], [("mine", "float32", (4,))])
@@ -111,7 +111,7 @@ def files(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def environment(vendor: Path, tmp_path: Path, own_environment: dict[str, str]) -> dict[str, str]:
-    """One in which the vendor is an installed package."""
+    """Environment variables with which the vendor is an installed package."""
     packages = tmp_path / "packages"
     info = packages / "myvendor-1.0.dist-info"
     info.mkdir(parents=True)
@@ -125,7 +125,7 @@ def environment(vendor: Path, tmp_path: Path, own_environment: dict[str, str]) -
 
 
 def command_line(tool: str, folder: Path, *left_out: str) -> str:
-    """The guide's command line, for a tool that is installed, and files in a folder."""
+    """Returns the guide's command for an installed tool and a folder, without the lines with `left_out`."""
     bazel, text = COMMAND.split(" -- ", 1)
     assert bazel == "bazel run //third_party/odml/litert/litert/tools:apply_plugin"
     lines = [line for line in text.split("\n") if not any(each in line for each in left_out)]

@@ -1,7 +1,7 @@
-"""Each compiler with each runtime, for vendors in Python and native ones: one answer everywhere.
+"""Tests each compiler with each runtime, for Python and native vendors: all combinations give the same results.
 
-Stock is the wheel's own `apply_plugin_main` and `CompiledModel`, unchanged. A library that a vendor in Python was
-exported to is, for our own host, a native vendor like any other.
+Stock is the wheel's unchanged `apply_plugin_main` and `CompiledModel`. Our own host loads exported libraries of
+Python vendors in the same way as libraries of native vendors.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ HOSTS = (PYTHON, NATIVE, STOCK)
 
 @dataclass(frozen=True)
 class Vendor:
-    """A vendor, and what it is tried on.
+    """A vendor and its test model.
 
     Attributes:
-      manufacturer: its name.
-      python: the folder of its Python files; "" for one that is installed; None for one that has none.
+      manufacturer: the vendor's name.
+      python: the folder of its Python files; "" for an installed vendor; None for a vendor without Python files.
       compiler, dispatch: the folders of its libraries.
-      sample: that it compiles.
-      options: of the vendor, for our compiler.
-      flags: the same for stock's.
+      sample: the model for this vendor.
+      options: the vendor's options, for our compiler.
+      flags: the same options, as flags for stock's compiler.
     """
 
     manufacturer: str
@@ -78,7 +78,7 @@ def compile_by(host: str, vendor: Vendor, output: Path, tool: StockTool) -> None
 
 def run_by(host: str, vendor: Vendor, compiled: Path) -> Mapping[str, Array]:
     inputs = vendor.sample.inputs
-    if host != PYTHON:  # in a process of its own
+    if host != PYTHON:  # in a child process
         run = (run_in_stock if host == STOCK else run_in_ours)(
             compiled, vendor.dispatch, inputs, runs=2
         )
@@ -94,7 +94,7 @@ def run_by(host: str, vendor: Vendor, compiled: Path) -> Mapping[str, Array]:
 def compiled(
     stock_apply_plugin: StockTool, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str, Vendor], Path]:
-    """What a host's compiler makes of a vendor's sample."""
+    """A function that compiles a vendor's sample with a host's compiler, once for each host and vendor."""
     made: dict[tuple[str, str], Path] = {}
 
     def make(host: str, vendor: Vendor) -> Path:
@@ -112,7 +112,7 @@ Compiled = Callable[[str, Vendor], Path]
 
 
 def check(vendor: Vendor, compiler: str, runtime: str, compiled: Compiled) -> None:
-    """The ops that are for the NPU went there, and the outputs are NumPy's."""
+    """Checks that the compiler left only the expected ops on the CPU, and that the outputs equal NumPy's."""
     path = compiled(compiler, vendor)
     with read_model(path) as model:
         left = [op.name for op in model.ops() if not is_dispatch_op(op)]
@@ -167,7 +167,7 @@ def test_a_vendor_that_is_installed_nowhere(
 
 @cache
 def products(folder: Path) -> Sample:
-    """`y = tanh(x z) tanh(x z)`; TANH stays on the CPU."""
+    """Returns a model of `y = tanh(x z) tanh(x z)`; TANH stays on the CPU."""
     x = np.linspace(-2, 3, 6, dtype=np.float32).reshape(2, 3)
     z = np.linspace(5, -1, 6, dtype=np.float32).reshape(2, 3)
     b = ModelBuilder()
@@ -196,7 +196,7 @@ def test_a_vendor_in_c(
 
 @cache
 def sums(folder: Path) -> Sample:
-    """`y = x + z`."""
+    """Returns a model of `y = x + z`."""
     x, z = np.random.default_rng(2).normal(size=(2, 1, 4)).astype(np.float32)
     b = ModelBuilder()
     inputs = [b.input(name, "float32", x.shape) for name in "xz"]

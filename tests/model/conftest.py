@@ -1,4 +1,4 @@
-"""Models of every shape that the schema allows, made and compared by stock's own schema code."""
+"""Fixtures: random models of all shapes that the schema allows, built and compared by stock's schema code."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _DTYPES = {
 
 @pytest.fixture(scope="session")
 def random_model() -> Callable[[int], bytes]:
-    """Makes a model from a seed: all tables, each field there, absent or empty; indices are in range."""
+    """A function that builds a model from a seed: fields are filled, absent or empty; indices are in range."""
     return lambda seed: pack(_Random(seed).model())
 
 
 @pytest.fixture(scope="session")
 def differences() -> Callable[[bytes, bytes], list[str]]:
-    """What differs between two models as stock reads them; data behind the flatbuffer are compared too."""
+    """A function that lists how two models differ in stock's schema code, with the data after the flatbuffer."""
 
     def compare(left: bytes, right: bytes) -> list[str]:
         return list(_differences(unpack(left), unpack(right), "model", left, right))
@@ -38,7 +38,7 @@ def differences() -> Callable[[bytes, bytes], list[str]]:
 
 @pytest.fixture(scope="session")
 def change_model() -> Callable[[bytes, Callable[[Any], object]], bytes]:
-    """Changes a model in stock's object API, which takes any index."""
+    """A function that changes a model in stock's object API, which accepts any index."""
 
     def change(data: bytes, how: Callable[[Any], object]) -> bytes:
         model = unpack(data)
@@ -49,19 +49,19 @@ def change_model() -> Callable[[bytes, Callable[[Any], object]], bytes]:
 
 
 def unpack(data: bytes) -> Any:
-    """A model in stock's object API."""
+    """Parses a model into stock's object API."""
     return stock.ModelT.InitFromPackedBuf(bytearray(data), 0)
 
 
 def pack(model: Any) -> bytes:
-    """A model of stock's object API, as it writes it."""
+    """Serializes a model of stock's object API."""
     builder = flatbuffers.Builder(1024)
     builder.Finish(model.Pack(builder), b"TFL3")
     return bytes(builder.Output())
 
 
 class _Random:
-    """Makes random tables; most fields that are offsets may be absent, empty or filled."""
+    """Builds random tables; most offset fields can be absent, empty or filled."""
 
     def __init__(self, seed: int) -> None:
         self._rng = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Assets and companions in a model's metadata."""
+"""Tests assets and companions in a model's metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file that is written: nobody is in its way, nobody reads more of it than of its inputs, nothing is left."""
+"""Tests atomic writes: safe against other users' files, permissions like the inputs', no temporary files left."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from litert.model import atomic_file
 from litert.model.atomic_file import folder_beside, open_atomic, temporary_file
 
 WAYS = [atomic_file._OPEN_FILES, "/nowhere"]
-"""Where the kernel lists open files, and where it does not: then a new file has a name from the start."""
+"""The paths of the kernel's list of open files: if it is missing, a new file has a name from the start."""
 
 
 @pytest.fixture(params=WAYS, ids=["without a name", "with a name"], autouse=True)
@@ -47,7 +47,7 @@ def test_names_cannot_be_foretold(tmp_path: Path) -> None:
 
 
 def test_a_link_in_the_way_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even where somebody has guessed the name."""
+    """Checks this for a link whose name was guessed."""
     (tmp_path / "precious").write_bytes(b"before")
     trap = tmp_path / ".out.trap"
     trap.symlink_to(tmp_path / "precious")
@@ -110,7 +110,7 @@ def test_a_file_is_no_more_readable_than_its_inputs(
             write(tmp_path / "out")
         assert mode(tmp_path / "out") == after
         write(tmp_path / "other")
-        assert mode(tmp_path / "other") == 0o644  # what was read before does not count
+        assert mode(tmp_path / "other") == 0o644  # earlier inputs do not count
     finally:
         os.umask(old)
 
@@ -146,7 +146,7 @@ def test_a_call_of_the_system_that_fails_leaves_what_was_there(
 
     def fails(*arguments: object, **named: object) -> None:
         if function == "close":
-            real(*arguments)  # as the system does
+            real(*arguments)  # the system closes a file even if close fails
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     with pytest.raises(LiteRtError) as error, open_atomic(str(tmp_path / "none")) as fd:

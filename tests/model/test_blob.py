@@ -1,4 +1,4 @@
-"""Files in memory: ranges of them, and what happens where there is no memory."""
+"""Tests files in memory: ranges of a file, and errors when memory runs out."""
 
 from __future__ import annotations
 

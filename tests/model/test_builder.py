@@ -1,4 +1,4 @@
-"""Models from a few lines."""
+"""Tests the model builder."""
 
 from __future__ import annotations
 

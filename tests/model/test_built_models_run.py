@@ -1,4 +1,4 @@
-"""Models that the builder makes, in stock's interpreter."""
+"""Tests that stock's interpreter runs models of the model builder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ F32, I32 = "float32", "int32"
 
 
 def loop() -> Model:
-    """Doubles `value` until `count` is 5."""
+    """Returns a model that doubles `x` until the counter `n` is 5."""
     b = ModelBuilder()
     x, n = b.input("x", F32, (1,)), b.input("n", I32, (1,))
     cond, body = b.subgraph("cond"), b.subgraph("body")
@@ -40,7 +40,7 @@ def loop() -> Model:
 
 
 def quantized() -> Model:
-    """A quantized FULLY_CONNECTED: weights 1 and 2, bias 3, all of scale 1 but the output's 0.5."""
+    """Returns a quantized FULLY_CONNECTED: weights 1 and 2, bias 3; the output's scale is 0.5, others are 1."""
     b = ModelBuilder()
     one = Quantization((1.0,), (0,))
     x = b.input("x", "int8", (1, 2), quantization=one)
@@ -53,7 +53,7 @@ def quantized() -> Model:
 
 
 def external() -> Model:
-    """A constant behind the flatbuffer, and an optional input that is left out."""
+    """Returns a model with a constant after the flatbuffer, and without an optional input."""
     b = ModelBuilder()
     x = b.input("x", F32, (1, 2))
     w = b.constant("w", np.array([[1, 2]], np.float32), is_external=True)
@@ -64,7 +64,7 @@ def external() -> Model:
 
 
 def dynamic() -> Model:
-    """A shape that is unknown until the run."""
+    """Returns a model with a dimension that is unknown until the run."""
     b = ModelBuilder()
     x = b.input("a", F32, (1, 2), shape_signature=(-1, 2))
     b.output(b.op("SUM", [x, b.constant("axis", [1], I32)], [("y", F32, (1,))], keep_dims=False))

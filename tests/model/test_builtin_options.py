@@ -1,4 +1,4 @@
-"""Options of builtin ops, by their names in the schema."""
+"""Tests that options of builtin ops are read and written by their names in the schema."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_options_are_read_with_what_the_file_leaves_out() -> None:
     assert read_builtin_options(op) == {"beta": 2.0}
     op.options = None
     assert read_builtin_options(op) == {"beta": 0.0}
-    assert read_builtin_options(make_op("VAR_HANDLE", container="c")) == {}  # texts are no values
+    assert read_builtin_options(make_op("VAR_HANDLE", container="c")) == {}  # texts are omitted
 
 
 def test_a_new_op_has_usual_options() -> None:

@@ -1,4 +1,4 @@
-"""Byte code and assets in one block."""
+"""Tests the container of byte code and assets."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_other_byte_code_is_left_as_it_is() -> None:
 
 def test_parts_of_a_file_lie_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "module"
-    path.write_bytes(b"abc" + PACKED)  # at an odd offset, as stock's compiler leaves it
+    path.write_bytes(b"abc" + PACKED)  # stock's compiler also writes modules at odd offsets
     with MappedFile(path) as file:
         byte_code, assets = unpack(file.blob(3))
         for blob in (byte_code, *(asset.blob for asset in assets)):

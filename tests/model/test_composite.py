@@ -1,4 +1,4 @@
-"""What a composite op says of itself."""
+"""Tests how the name and the attributes of composite ops are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of custom ops that are a FlexBuffer, and how they are told from a C struct."""
+"""Tests custom options in FlexBuffer format, and how the reader distinguishes them from C structs."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def test_a_tensorflow_op_has_a_vector() -> None:
         struct.pack("<3i", 1, 2, 2),  # TfLiteTransposeConvParams
         struct.pack("<10i", 1, 2, 2, 2, 2, 0, 0, 0, 0, 0),  # TfLitePoolParams
         struct.pack("<i4?", 7, False, False, True, True),  # ends like a FlexBuffer
-        struct.pack("<i2B2?", 5, 1, 4, True, True),  # a root of one byte, an int
-        bytes((0, 0, 0, 1, 0, 1)),  # the null of one byte
+        struct.pack("<i2B2?", 5, 1, 4, True, True),  # like an int as the root, in one byte
+        bytes((0, 0, 0, 1, 0, 1)),  # like null as the root, in one byte
         struct.pack("<f", 1.5),
-        b"\0\0\x28\1",  # the vector without elements
+        b"\0\0\x28\1",  # like an empty vector as the root
     ],
     ids=["none", "transpose conv", "pool", "bools", "an int", "null", "float", "empty vector"],
 )

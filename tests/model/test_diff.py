@@ -1,4 +1,4 @@
-"""What is different between two models."""
+"""Tests how two models are compared."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ F32 = ("float32", (1, 4))
 def chain(
     ops: Sequence[str] = ("RELU", "ABS", "NEG"), *, named: bool = True, first: str = "x"
 ) -> Model:
-    """Each op reads the one before it; `ADD` and `MUL` a constant too."""
+    """Returns a chain of ops; `ADD` and `MUL` also read a constant."""
     b = ModelBuilder()
     x = b.input(first, *F32)
     for index, name in enumerate(ops):
@@ -46,7 +46,7 @@ def read(model: Model) -> Model:
 
 
 def compare(before: Model, after: Model) -> ModelDiff:
-    """Models as they come from files."""
+    """Compares two models after they are written and read."""
     return diff_models(read(before), read(after))
 
 
@@ -55,7 +55,7 @@ def main(diff: ModelDiff) -> SubgraphDiff:
 
 
 def names(diff: SubgraphDiff) -> tuple[list[str], list[str], list[str]]:
-    """Ops that went, came and changed."""
+    """Returns the names of the removed, added and changed ops."""
     return (
         [op.name for op in diff.removed],
         [op.name for op in diff.added],
@@ -64,7 +64,7 @@ def names(diff: SubgraphDiff) -> tuple[list[str], list[str], list[str]]:
 
 
 def op_changes(diff: ModelDiff) -> list[Change]:
-    """The changes of the only op that changed."""
+    """Returns the changes of the only changed op."""
     (found,) = main(diff).changed
     return list(found.changes)
 

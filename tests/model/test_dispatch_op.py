@@ -1,4 +1,4 @@
-"""Options of `DISPATCH_OP`."""
+"""Tests the options of `DISPATCH_OP`."""
 
 from __future__ import annotations
 

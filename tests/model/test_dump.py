@@ -1,4 +1,4 @@
-"""Models as text."""
+"""Tests models as text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Golden = Callable[[str, str], None]
 
 
 def all_sorts() -> Model:
-    """A model with one of each thing that a dump shows."""
+    """Returns a model with everything that a dump can show."""
     b = ModelBuilder(description='All sorts, "quoted"')
     x = b.input("x", "float32", (1, 8, 8, 4), shape_signature=(-1, 8, 8, 4))
     w = b.constant("w", np.arange(8 * 9 * 4).reshape(8, 3, 3, 4).astype(np.float32))

@@ -1,4 +1,4 @@
-"""What a vendor expects of its calls, in a compiled file and between processes."""
+"""Tests that expected times of NPU calls are stored in compiled files and passed between processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The digest of a whole compiled file: each bit of it counts, and where the digest is, too."""
+"""Tests the digest of a whole compiled file: it covers every bit, including the digest's own place."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PIECE = 4 << 20
 
 
 def model(size: int = 0) -> Model:
-    """A model that says that it is compiled, with so many bytes of constants at least."""
+    """Returns a model with a manifest, as if compiled, and with `size` bytes of metadata."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", (1, 4))
     builder.output(builder.op("ADD", [x, x], [("y", "float32", (1, 4))]))
@@ -38,7 +38,7 @@ def seal(root: bytes) -> bytes:
 
 
 def expected(data: bytes) -> bytes:
-    """Digest and seal, as the format's description has them."""
+    """Computes digest and seal as the format's documentation defines them."""
     whole = data[:16] + bytes(64) + data[80:]
     pieces = [whole[start : start + PIECE] for start in range(0, len(whole), PIECE)]
     root = hashlib.sha256(b"".join(hashlib.sha256(piece).digest() for piece in pieces)).digest()
@@ -172,7 +172,7 @@ def test_a_file_that_cannot_be_read_is_no_defect(
     def fail(fd: int, count: int, start: int) -> bytes:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    write_model(model(9 << 20), tmp_path / "a.tflite")  # mapped: a smaller one is read at once
+    write_model(model(9 << 20), tmp_path / "a.tflite")  # large enough to be mapped
     with MappedFile(tmp_path / "a.tflite") as file:
         monkeypatch.setattr(os, "pread", fail)
         with pytest.raises(LiteRtError, match=r"input/output error \(.*a\.tflite\)") as error:

@@ -1,4 +1,4 @@
-"""The strict FlexBuffer reader."""
+"""Tests the strict FlexBuffer reader."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VALUES = st.recursive(
 
 
 def as_read(value: Any) -> Any:
-    """A value with lists as the reader gives them."""
+    """Returns a value with tuples instead of lists, like the reader."""
     if isinstance(value, list):
         return tuple(as_read(item) for item in value)
     if isinstance(value, dict):
@@ -94,8 +94,8 @@ def test_any_bytes_give_a_value_or_an_error(data: bytes) -> None:
 
 
 def nested(levels: int) -> bytes:
-    """A vector in a vector ..., without the package's own recursion."""
-    out = bytearray(b"\0")  # the innermost is empty
+    """Returns nested vectors, which flexbuffers.Dumps cannot write at this depth, as it recurses."""
+    out = bytearray(b"\0")  # the innermost vector is empty
     at = len(out)
     for _ in range(levels):
         out += b"\1"
@@ -113,7 +113,7 @@ def test_a_deep_buffer_is_refused() -> None:
 
 
 def test_a_small_buffer_cannot_stand_for_a_huge_value() -> None:
-    # Each of 40 vectors holds the one before it four times: 4^40 values when followed naively.
+    # Each of 40 vectors contains the previous one four times: without a limit, 4^40 values.
     out = bytearray(b"\0")
     at = len(out)
     for _ in range(40):
@@ -141,7 +141,7 @@ def test_floats_keep_their_value() -> None:
 
 
 MAP = b"a\0" + b"\1\3" + b"\1\1\1\5\4" + b"\2\x24\1"
-"""{"a": 5}: the key, the vector of keys, the map, the root."""
+"""{"a": 5}: the key, the vector of keys, the map, and the root."""
 
 
 def test_a_map_by_hand_is_read() -> None:

@@ -1,4 +1,4 @@
-"""What we write, as the `tflite` package's accessors read it."""
+"""Tests that the accessors of the `tflite` package read what the writer wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manifest of a compiled file."""
+"""Tests the manifest of a compiled file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DIGESTS = st.builds(Digest, st.integers(0, 2**40), st.just("ab" * 32))
 
 
 def document(**changes: Any) -> bytes:
-    """The manifest's JSON with other values in some members."""
+    """Returns the manifest's JSON after changes."""
     return json.dumps(json.loads(MANIFEST.to_json()) | changes).encode()
 
 

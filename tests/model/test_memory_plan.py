@@ -1,4 +1,4 @@
-"""What lies where while a call runs, in a compiled file and between processes."""
+"""Tests that memory plans of NPU calls are stored in compiled files and passed between processes."""
 
 from __future__ import annotations
 

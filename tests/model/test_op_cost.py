@@ -1,4 +1,4 @@
-"""Arithmetic and memory traffic of ops, against numbers of TFLite's converter and by hand."""
+"""Tests arithmetic and memory traffic of ops against numbers from TFLite's converter and manual calculations."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ CONVERTER = {
     "TANH": (unary("TANH"), 6400),
     "L2_NORMALIZATION": (unary("L2_NORMALIZATION"), 300),
 }
-"""The numbers of `get-arithmetic-count.mlir`."""
+"""The counts in `get-arithmetic-count.mlir`, a test of TFLite's converter."""
 
 
 def cost_of(build: Build) -> OpCost:
@@ -101,7 +101,7 @@ def matrix_product(b: ModelBuilder, adj_x: bool = False) -> None:
 
 
 def lstm(b: ModelBuilder) -> None:
-    """4 steps of 2 sequences of 3 numbers, to 5: four gates with matrices of 5x3 and 5x5."""
+    """Adds an LSTM with 4 steps of 2 sequences of 3 numbers, and 5 units: 4 gates with 5x3 and 5x5 matrices."""
     x = b.input("x", "float32", (4, 2, 3))
     gates = [weights(b, 5, 3) for _ in range(4)] + [weights(b, 5, 5) for _ in range(4)]
     biases = [weights(b, 5) for _ in range(4)]
@@ -210,7 +210,7 @@ def test_ops_that_call_subgraphs_take_nothing_themselves() -> None:
 
 @pytest.mark.parametrize("name", sorted(BUILTIN_NUMBERS))
 def test_a_damaged_op_of_any_name_has_some_answer(name: str) -> None:
-    """Without inputs and outputs, without inputs, and with dimensions of 0."""
+    """Tries the op without inputs and outputs, without inputs, with dimensions of 0, and with scalars."""
     empty = ("float32", (0, 0, 0, 0))
     for make in (
         lambda b: b.op(name, [], []),
@@ -225,7 +225,7 @@ def test_a_damaged_op_of_any_name_has_some_answer(name: str) -> None:
 
 
 def test_networks_agree_with_a_count_of_each_output_s_products(networks: Path) -> None:
-    """Each output element of a convolution is a sum of products with one filter: by shapes that stock reads."""
+    """Counts the products from stock's shapes: each output element is a sum of products with one filter."""
     interpreter = pytest.importorskip("ai_edge_litert.interpreter")
     for path in sorted(networks.glob("*.tflite")):
         stock = interpreter.Interpreter(str(path))

@@ -1,4 +1,4 @@
-"""Options of custom ops that are a C struct."""
+"""Tests options of custom ops that are C structs."""
 
 from __future__ import annotations
 

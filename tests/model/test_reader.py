@@ -29,7 +29,7 @@ Make = Callable[[int], bytes]
 
 
 def small_model() -> Model:
-    """x -> ADD with a constant -> y, with a signature's worth of everything else left out."""
+    """Returns a model with one ADD, of the input `x` and a constant, and only the required fields."""
     model = Model(
         buffers=[Buffer(), Buffer(Blob(bytes(range(64))))], operator_codes=[OperatorCode(0)]
     )
@@ -41,7 +41,7 @@ def small_model() -> Model:
 
 
 def refusal(data: bytes) -> LiteRtError:
-    """The error that reading, or else writing, ends in."""
+    """Returns the error that `data` cause in the reader or, if it accepts them, in the writer."""
     with pytest.raises(LiteRtError) as error:
         to_bytes(read_model(data))
     assert error.value.status is Status.INVALID_FLATBUFFER
@@ -67,7 +67,7 @@ def test_a_file_is_mapped_and_closed(tmp_path: Path) -> None:
         assert blob is not None and blob.file is model.source
         assert path.read_bytes()[blob.offset :][:64] == bytes(range(64))
     assert not model.source.is_open
-    assert bytes(blob) == bytes(range(64))  # views outlive the file
+    assert bytes(blob) == bytes(range(64))  # views remain valid after the file is closed
     with MappedFile(path) as file:
         assert read_model(file).source is file
 
@@ -158,7 +158,7 @@ def test_an_offset_anywhere_may_point_anywhere(whole_models: list[bytes]) -> Non
 
 
 def hostile(subgraphs: Callable[[Assembler], int], **more: Callable[[Assembler], int]) -> bytes:
-    """A model of which some fields are made by hand."""
+    """Returns a model in which some fields were built manually."""
     out = Assembler()
     slots = {"operator_codes": 1, "buffers": 4}
     offsets = [(2, out.offset_vector([subgraphs(out)]))]
@@ -243,7 +243,7 @@ def test_an_index_out_of_range_is_refused(
 
 
 def test_a_union_whose_number_lies_outside_the_file_is_refused() -> None:
-    """Such a table is only looked at where trailing bytes make the reader seek the flatbuffer's end."""
+    """The reader accesses this table only because trailing bytes make it search for the flatbuffer's end."""
     model = small_model()
     model.subgraphs[0].tensors[0].sparsity = Table.make(
         "SparsityParameters",
@@ -312,7 +312,7 @@ def test_the_greater_of_two_op_codes_counts() -> None:
 
 
 def test_data_far_behind_the_flatbuffer_are_found(tmp_path: Path) -> None:
-    """As in a file of more than 4 GiB."""
+    """The data's offset is above 4 GiB."""
     model = small_model()
     model.buffers[1].is_external = True
     path = tmp_path / "m.tflite"
@@ -411,7 +411,7 @@ def test_metadata_are_read_alone(tmp_path: Path) -> None:
 def metadata(
     entry: list[tuple[int, str, int]], buffers: Callable[[Assembler], int] | None
 ) -> bytes:
-    """A model of metadata `name` alone, and of buffers."""
+    """Returns a model with only the metadata entry `name`, and buffers if given."""
     out = Assembler()
     offsets = [(6, out.offset_vector([out.table([(0, out.text("name"))], entry)]))]
     if buffers is not None:

@@ -1,4 +1,7 @@
-"""What is read is written back, whatever the schema allows; stock's schema code is the judge."""
+"""Tests that a model that is read and written stays the same, for all that the schema allows.
+
+Stock's schema code compares the models.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def test_every_type_that_a_field_names_is_known() -> None:
 
 
 def test_no_table_holds_itself() -> None:
-    """What the depth of any file is limited by."""
+    """Checks that tables cannot nest recursively, which limits the depth of each file."""
     inside: dict[str, set[str]] = {}
     for name in schema.TABLES:
         inside[name] = set()

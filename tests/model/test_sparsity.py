@@ -1,4 +1,4 @@
-"""Sparse constants become dense: a matrix whose rows say which columns they have."""
+"""Tests the conversion of sparse constants to dense ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from litert.model.table import Table
 
 
 def matrix(**changes: Any) -> Tensor:
-    """[[0, 5, 0, 6], [0, 0, 0, 0], [7, 0, 0, 0]] of int8, by rows."""
+    """Returns the sparse int8 matrix [[0, 5, 0, 6], [0, 0, 0, 0], [7, 0, 0, 0]], stored by rows."""
     parts: dict[str, Any] = {
         "order": (0, 1),
         "rows": 3,
@@ -82,7 +82,7 @@ def test_a_tree_that_does_not_fit_is_refused(changes: dict[str, Any]) -> None:
 
 
 def test_blocks_are_put_where_they_belong() -> None:
-    """A row of two blocks of two: the second is stored."""
+    """The matrix is a row of two blocks with two elements each; only the second block is stored."""
     dense = [Table.make("DimensionMetadata", dense_size=size) for size in (1, 2)]
     columns = Table.make(
         "DimensionMetadata",

@@ -1,4 +1,4 @@
-"""The stamp of a compiled file."""
+"""Tests the stamp of a compiled file."""
 
 from __future__ import annotations
 

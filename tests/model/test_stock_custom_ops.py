@@ -1,4 +1,4 @@
-"""Which custom ops stock's CPU has, asked of stock itself."""
+"""Tests the list of custom ops that stock's CPU runs against stock's libraries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from litert.model.writer import to_bytes
 
 @pytest.mark.parametrize("name", [*sorted(stock_custom_ops._STOCK_CUSTOM_OPS), "Nobody"])
 def test_stock_s_library_knows_the_names(name: str) -> None:
-    """Their kernels want inputs and options of their own: it is enough that the names are there."""
+    """Searches the libraries for the names only, as each kernel requires its own inputs and options."""
     package = pytest.importorskip("ai_edge_litert")
     libraries = [p for p in Path(package.__file__).parent.glob("*.so*") if p.is_file()]
     is_there = any(name.encode() + b"\0" in library.read_bytes() for library in libraries)

@@ -1,4 +1,4 @@
-"""Ops that name subgraphs, before and after some of these are gone."""
+"""Tests ops that refer to subgraphs, before and after subgraphs are removed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NAMING: dict[str, dict[str, Any]] = {
 
 
 def with_subgraphs(count: int) -> ModelBuilder:
-    """A model of a main subgraph and others, which are numbered."""
+    """Returns the builder of a model with a main subgraph and others, which have numbers as names."""
     b = ModelBuilder()
     for index in range(1, count):
         other = b.subgraph(str(index))

@@ -18,7 +18,7 @@ CONV = 3
 
 
 def written(options: Table) -> Table:
-    """The options of an op, written and read again."""
+    """Writes and reads a model with these options of an op, and returns the options."""
     code = OperatorCode(CONV)
     op = Op(code, [], [], options)
     model = Model(operator_codes=[code], subgraphs=[Subgraph("main", ops=[op])])
@@ -117,7 +117,7 @@ def test_a_value_that_does_not_fit_is_refused(type_name: str, fields: dict[str, 
 
 
 def test_a_float_comes_out_bit_by_bit() -> None:
-    """A signalling NaN would become a quiet one on its way through a Python float."""
+    """Conversion to a Python float would turn a signalling NaN into a quiet one."""
     code = OperatorCode(25)
     table = Table.make("QuantizationParameters", scale=(1.5,))
     softmax = Op(code, [], [], Table.make("SoftmaxOptions", beta=1.5))

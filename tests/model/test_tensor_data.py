@@ -1,4 +1,4 @@
-"""Constants as they lie in a file."""
+"""Tests the encoding of constants in a file."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def make_model(data: bytes | None) -> Model:
 
 
 def with_archive(data: bytes) -> bytes:
-    """As TFLite metadata appends associated files: offsets count from the start of the file."""
+    """Appends files as TFLite metadata does: offsets count from the start of the file."""
     file = io.BytesIO(data)
     with zipfile.ZipFile(file, "a") as archive:
         for name, content in FILES.items():
@@ -42,7 +42,7 @@ def files_in(data: bytes) -> dict[str, bytes]:
 
 
 def first_offset(data: bytes) -> int:
-    """Where the directory says that the first file is, counted from the start of the model."""
+    """Returns the offset of the first file in the archive's directory, from the start of the model."""
     directory = data.index(b"PK\1\2")
     return int.from_bytes(data[directory + 42 : directory + 46], "little")
 
@@ -59,7 +59,7 @@ def test_associated_files_stay_readable_when_the_model_grows(size: int) -> None:
     model.buffers[1].blob = Blob(bytes(size))
     after = to_bytes(model)
     assert files_in(after) == FILES
-    assert first_offset(after) == after.index(b"PK\3\4")  # what readers other than Python's need
+    assert first_offset(after) == after.index(b"PK\3\4")  # required by readers other than Python's
     assert to_bytes(read_model(after)) == after
 
 

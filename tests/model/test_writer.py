@@ -24,11 +24,11 @@ from litert.model.reader import read_model
 from litert.model.writer import to_bytes, write_model
 
 MIB = 1 << 20
-WAYS = ("_clone", "copy_file_range", "splice", "sendfile")  # to copy, the fastest first
+WAYS = ("_clone", "copy_file_range", "splice", "sendfile")  # of copying, the fastest first
 
 
 def constants_model(*blobs: Blob, is_external: bool = False) -> Model:
-    """A constant for each blob, and no ops."""
+    """Returns a model with a constant for each blob, and without ops."""
     model = Model(buffers=[Buffer(), *(Buffer(blob, is_external) for blob in blobs)])
     tensors = [
         Tensor(f"w{i}", ElementType.UINT8, (blob.size,), model.buffers[i + 1])
@@ -44,7 +44,7 @@ def data_of(model: Model) -> list[bytes]:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A file of three constants, in all too large to be written from memory."""
+    """A file of three constants, which together are too large to be written from memory."""
     path = tmp_path / "source.tflite"
     blobs = (Blob(bytes([i]) * size) for i, size in enumerate((5 * MIB + 3, 17, 4 * MIB)))
     write_model(constants_model(*blobs), path)
@@ -82,7 +82,7 @@ def test_every_way_to_copy_gives_the_same_file(
 ) -> None:
     def refuse(*_: object, **__: object) -> int:
         if number is None:
-            return 0  # what some file systems answer
+            return 0  # some file systems return this
         raise OSError(number, os.strerror(number))
 
     for name in missing:
@@ -113,7 +113,7 @@ def test_neighbours_in_a_file_are_copied_as_one(
     monkeypatch.setattr(FileCopy, "copy", count)
     with read_model(source) as model:
         write_model(model, tmp_path / "copy")
-    assert len(copied) <= 2  # up to where blocks are aligned, and the rest
+    assert len(copied) <= 2  # one part up to the block alignment, and the rest
     assert sum(copied) < source.stat().st_size
 
 
@@ -195,7 +195,7 @@ def test_custom_options_stay_where_they_were(
 
 
 def compiled_model(*names: str) -> Model:
-    """A dispatch op for each name."""
+    """Returns a model with a dispatch op for each name."""
     model = constants_model(Blob(b"w" * 100))
     code = OperatorCode(CUSTOM, DISPATCH_OP)
     x = model.subgraphs[0].tensors[0]
@@ -270,7 +270,7 @@ def test_the_output_may_be_the_input(source: Path) -> None:
 
 
 class Stopped(BaseException):
-    """What Ctrl-C raises is no `Exception` either."""
+    """An exception that, like KeyboardInterrupt, is no `Exception`."""
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), Stopped(), ValueError("in a callback")])
@@ -417,7 +417,7 @@ def test_buffers_and_codes_that_only_the_graph_has_are_written() -> None:
 
 
 def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
-    """And is copied once: a file with holes would show it in the time, not in a test."""
+    """Does not test that each byte is copied only once: with sparse files, only the time would show it."""
     size = 256 * MIB
     with (tmp_path / "weights").open("wb") as file:
         file.truncate(size)

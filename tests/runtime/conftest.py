@@ -1,4 +1,4 @@
-"""The test vendor, and models loaded for it."""
+"""Fixtures: the test vendor's dispatch table, and a function that loads models for this vendor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Load = Callable[..., CompiledModel]
 
 @pytest.fixture
 def vendor() -> Any:
-    """The test vendor's table."""
+    """The test vendor's dispatch table."""
     table: Any = find_dispatch("Test", str(VENDORS))
     table.failing.clear()
     return table
@@ -26,13 +26,13 @@ def vendor() -> Any:
 
 @pytest.fixture
 def environment() -> Environment:
-    """An environment in which the test vendor is found."""
+    """An environment that finds the test vendor."""
     return Environment.create(dispatch_library_path=str(VENDORS))
 
 
 @pytest.fixture
 def load(environment: Environment) -> Iterator[Load]:
-    """Loads models from bytes; they are closed after the test."""
+    """A function that loads models from bytes; the fixture closes these models after the test."""
     models: list[CompiledModel] = []
 
     def make(data: bytes, options: Options | None = None) -> CompiledModel:

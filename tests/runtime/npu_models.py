@@ -1,4 +1,4 @@
-"""Compiled files for the test vendor, made by hand."""
+"""Builds compiled models for the test vendor without a compiler."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ FLOAT = "float32"
 
 
 class NpuModelBuilder(ModelBuilder):
-    """A model builder whose models have NPU calls of the test vendor."""
+    """A model builder that can add NPU calls of the test vendor."""
 
     def __init__(
         self, settings: Mapping[str, int] | None = None, *, manufacturer: str = "Test"
     ) -> None:
-        """For a vendor, with what its byte code asks for."""
+        """Prepares a model for a vendor; `settings` become the byte code, which the vendor reads as JSON."""
         super().__init__()
         self.manufacturer = manufacturer
         self._module = Blob(json.dumps(settings or {}).encode())
@@ -70,12 +70,12 @@ class NpuModelBuilder(ModelBuilder):
         return model
 
     def bytes(self) -> bytes:
-        """The compiled file."""
+        """Returns the compiled file."""
         return to_bytes(self.build())
 
 
 def one_call(function: str = "double", shape: Sequence[int] = (1, 4), **settings: int) -> bytes:
-    """A model that is one NPU call."""
+    """Returns a model with one NPU call and no other op."""
     builder = NpuModelBuilder(settings)
     x = builder.input("x", FLOAT, shape)
     builder.output(builder.npu(function, [x], [("y", FLOAT, shape)]))
@@ -83,7 +83,7 @@ def one_call(function: str = "double", shape: Sequence[int] = (1, 4), **settings
 
 
 def cpu_around_npu(shape: Sequence[int] = (1, 4), **settings: int) -> bytes:
-    """`z = 2 * (x + x) + (x + x)`: the sums on the CPU, the product on the NPU."""
+    """Returns a model of `z = 2 * (x + x) + (x + x)`: the CPU adds, and the NPU multiplies."""
     builder = NpuModelBuilder(settings)
     x = builder.input("x", FLOAT, shape)
     a = builder.op("ADD", [x, x], [("a", FLOAT, shape)])

@@ -1,4 +1,4 @@
-"""The check of stock's struct layouts."""
+"""Tests the check of stock LiteRT's struct layouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that their caller does not wait for."""
+"""Tests asynchronous runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ X = np.array([[1, 2, 3, 4]], np.float32)
 
 
 def sleeper(*, adds: bool) -> bytes:
-    """A call that waits for the gate; behind it an ADD on the CPU, if it adds."""
+    """Returns a model whose NPU call waits for the gate; with `adds`, an ADD on the CPU follows."""
     builder = NpuModelBuilder()
     x = builder.input("x", FLOAT, (1, 4))
     y = builder.npu("sleep", [x], [("y", FLOAT, (1, 4))])
@@ -35,7 +35,7 @@ def sleeper(*, adds: bool) -> bytes:
 
 @pytest.fixture
 def gate(vendor: Any) -> Iterator[Any]:
-    """What the vendor's `sleep` waits for."""
+    """The event that the vendor's function `sleep` waits for."""
     event = vendor.invoke.__globals__["GATE"]
     event.clear()
     yield event
@@ -161,12 +161,12 @@ def test_a_model_may_be_closed_when_its_run_is_done(load: Load) -> None:
     model = load(one_call())
     closed = threading.Event()
 
-    def close(_: object) -> None:  # in the thread that has run it
+    def close(_: object) -> None:  # runs in the model's worker thread
         model.close()
         closed.set()
 
     gate = threading.Event()
-    model._worker.submit(gate.wait)  # so that the callback is there first
+    model._worker.submit(gate.wait)  # keeps the run from ending before the callback is added
     model.run_async({"x": X}).add_done_callback(close)
     late = model.run_async({"x": X})
     gate.set()
@@ -176,7 +176,7 @@ def test_a_model_may_be_closed_when_its_run_is_done(load: Load) -> None:
 
 
 class _Wire(Event):
-    """Of a driver that raises what it likes."""
+    """An event of a driver that raises an exception of its own."""
 
     def wait(self, timeout_s: float | None = None) -> None:
         raise OSError("the connection to the device is lost")
@@ -194,7 +194,7 @@ def test_what_a_driver_s_event_raises_is_an_error_of_ours() -> None:
 
 
 class _Driver(AsyncInterface[Any]):
-    """Runs at once, and lets the events happen when it is told."""
+    """A driver that runs a call at once; the test signals the call's events."""
 
     def __init__(self, vendor: Any) -> None:
         self.vendor = vendor
@@ -226,7 +226,7 @@ def test_a_driver_s_own_events_order_its_calls(
     inputs[0].write(X)
     event = model.run_async_by_index(0, inputs, outputs)
     (first,), (second,) = driver.started
-    assert driver.awaited == [first]  # the second call waits on the device, not here
+    assert driver.awaited == [first]  # the device waits for the first call, not the host
     first.signal()
     assert not event.is_signaled()
     second.signal()
@@ -245,7 +245,7 @@ def test_a_driver_s_event_that_raises_does_not_fail_the_next_run(
     model = load(one_call())
     inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
     inputs[0].write(X)
-    for into in (outputs, model.create_output_buffers(0)):  # the same buffers, and others
+    for into in (outputs, model.create_output_buffers(0)):  # the same buffers, then new ones
         event = model.run_async_by_index(0, inputs, outputs)
         with pytest.raises(LiteRtError, match="OSError: the connection to the device is lost"):
             event.wait()

@@ -1,4 +1,4 @@
-"""Where callers' buffers lie, results do not depend on."""
+"""Tests that results do not depend on where the caller's buffers lie."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BLOCK = 64
 
 
 def chain(on_npu: Sequence[bool], **wishes: int) -> bytes:
-    """Doubles its input once for each, on the NPU or on the CPU."""
+    """Returns a chain of doublings, one for each element of `on_npu`: on the NPU or on the CPU."""
     builder = NpuModelBuilder(wishes)
     value = builder.input("x", FLOAT, (SIZE,))
     for index, is_npu in enumerate(on_npu):
@@ -94,7 +94,7 @@ def test_buffers_overlap_where_they_have_a_byte_in_common(a: int, m: int, b: int
 
 @pytest.mark.parametrize("make", [one_call, cpu_around_npu], ids=["NPU alone", "with the CPU"])
 def test_memory_at_the_end_of_a_page_is_as_good(load: Load, make: Any) -> None:
-    memory = mmap.mmap(-1, mmap.PAGESIZE)  # nobody knows what is behind it
+    memory = mmap.mmap(-1, mmap.PAGESIZE)  # the page after it may not be accessible
     array = np.frombuffer(memory, np.float32)[-4:].reshape(1, 4)
     model = load(make())
     for value in (1, 2):
@@ -110,7 +110,7 @@ def test_an_input_that_is_a_constant_is_refused(load: Load) -> None:
     builder = NpuModelBuilder()
     x = builder.input("x", FLOAT, (1, 4))
     c = builder.constant("c", np.ones((1, 4), np.float32))
-    builder.graph.inputs.append(c)  # as some converters leave it
+    builder.graph.inputs.append(c)  # some converters list constants as inputs
     builder.output(builder.op("ADD", [x, c], [("y", FLOAT, (1, 4))]))
     model = load(builder.bytes())
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""What the time of an NPU call goes to: each moment is in one part, and the parts are the whole call."""
+"""Tests how the time of an NPU call is split: the parts do not overlap, and their sum is the whole call."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def test_copies_around_invoke_are_transfers_and_not_the_runtime_s() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        span(SpanKind.TASK, "other", 1300, 1400, call="g"),  # of another call
-        span(SpanKind.TASK, "other", 2100, 2200, call="f"),  # of a later run
+        span(SpanKind.TASK, "other", 1300, 1400, call="g"),  # belongs to another call
+        span(SpanKind.TASK, "other", 2100, 2200, call="f"),  # belongs to a later run
         span(SpanKind.CPU_OP, "other", 1300, 1400),
     ],
 )

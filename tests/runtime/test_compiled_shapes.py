@@ -1,4 +1,4 @@
-"""Outputs of dynamic shape, from a plugin that says which they are to a run that says how large."""
+"""Tests outputs of dynamic shape, from the plugin that marks them to the run that determines their shapes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def compile_model(model: ModelBuilder, folder: Path, options: Mapping[str, str])
 
 
 def build_positive() -> ModelBuilder:
-    """The elements greater than 0, negated on the CPU; beside it twice all of them."""
+    """Builds a model of two outputs: the positive elements of `x`, negated on the CPU, and `2x`."""
     builder = ModelBuilder()
     x = builder.input("x", FLOAT, (6,))
     found = builder.custom(

@@ -1,4 +1,4 @@
-"""NPU calls in the bodies of WHILE and IF."""
+"""Tests NPU calls in the bodies of WHILE and IF."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SETTINGS = [{}, {"alignment": 4096, "padding": 64}]
 
 
 def loop(*, adds_one: bool, **settings: int) -> bytes:
-    """`n` times `x = 2 * x`, and plus one on the CPU."""
+    """Returns a model that repeats `x = 2 * x` `n` times; with `adds_one`, the CPU adds 1 each time."""
     builder = NpuModelBuilder(settings)
     n, x = builder.input("n", "int32", ()), builder.input("x", FLOAT, SHAPE)
     cond, body = builder.subgraph("cond"), builder.subgraph("body")
@@ -99,7 +99,7 @@ def test_both_branches_have_their_calls(load: Load, settings: Any) -> None:
 
 
 def test_a_loop_s_body_may_change_the_shape(load: Load) -> None:
-    """`n` times: take 1 off each element, and keep those that are still greater than 0."""
+    """The loop subtracts 1 from each element and keeps the elements that are still greater than 0, `n` times."""
     builder = NpuModelBuilder({"max_bytes": 64})
     n, x = builder.input("n", "int32", ()), builder.input("x", FLOAT, (6,))
     cond, body = builder.subgraph("cond"), builder.subgraph("body")

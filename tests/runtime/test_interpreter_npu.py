@@ -1,4 +1,4 @@
-"""`litert.Interpreter` on compiled models: a program written for TensorFlow Lite's runs their NPU calls."""
+"""Tests that `litert.Interpreter` runs NPU calls in programs that were written for TensorFlow Lite."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ X = np.array([[1, 2, 3, 4]], np.float32)
 
 @pytest.fixture(autouse=True)
 def nothing_stays(vendor: Any) -> Iterator[None]:
-    """In the end the vendor's device is closed."""
+    """Checks after each test that the vendor has no open device and no registered buffers."""
     yield
     gc.collect()
     assert not vendor.devices
@@ -96,7 +96,7 @@ def test_a_view_keeps_the_vendor_s_memory(environment: Environment, vendor: Any)
 @pytest.mark.parametrize("adds", [False, True], ids=["output", "read by the CPU"])
 def test_a_shape_is_known_after_the_run(environment: Environment, adds: bool) -> None:
     interpreter = load(environment, positives(adds=adds))
-    for x in [*VECTORS[:2], *VECTORS[3:]]:  # stock has no array for what has no elements
+    for x in [*VECTORS[:2], *VECTORS[3:]]:  # stock cannot make an array without elements
         interpreter.resize_tensor_input(0, x.shape)
         interpreter.allocate_tensors()
         np.testing.assert_array_equal(run(interpreter, x)[0], x[x > 0] * (1 + adds))
@@ -141,7 +141,7 @@ def test_a_call_that_fails_raises_the_vendor_s_error_and_can_run_again(
     environment: Environment, vendor: Any
 ) -> None:
     interpreter = load(environment, cpu_around_npu())
-    runner = interpreter.get_signature_runner  # a model without signatures has none
+    runner = interpreter.get_signature_runner  # raises, as the model has no signatures
     vendor.failing["double"] = LiteRtError(Status.TIMEOUT_EXPIRED, "no answer")
     with pytest.raises(LiteRtError, match="no answer") as error:
         run(interpreter, X)

@@ -1,4 +1,4 @@
-"""Ctrl-C in a run or a load is a KeyboardInterrupt, wherever it comes; a process ends though threads still run."""
+"""Tests that Ctrl-C in a run or a load raises KeyboardInterrupt, and that a process can end while threads run."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class _Interrupting:
 
 
 def test_ctrl_c_in_a_class_body_is_a_keyboard_interrupt() -> None:
-    """As in a module that a load imports: before Python 3.12 it becomes a RuntimeError."""
+    """A load may import a module with a class body; before Python 3.12, Ctrl-C in it becomes a RuntimeError."""
     with pytest.raises(KeyboardInterrupt), interrupts_as_they_came():
         type("Class", (), {"attribute": _Interrupting()})
     with pytest.raises(RuntimeError, match="another"), interrupts_as_they_came():
@@ -119,7 +119,7 @@ def test_ctrl_c_in_a_class_body_is_a_keyboard_interrupt() -> None:
 
 @pytest.mark.parametrize("copies", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_a_model_that_is_loaded_is_not_copied(load: Load, copies: Callable[[Any], Any]) -> None:
-    """A copy would close what the model has, when it goes."""
+    """If a copy existed, its deletion would close the original's resources."""
     model = load(cpu_around_npu())
     with pytest.raises(TypeError, match="load the model again"):
         copies(model)

@@ -1,4 +1,4 @@
-"""The device in a process of its own: results, memory, crashes and hangs, and what is left afterwards."""
+"""Tests devices in child processes: results, memory, crashes and hangs, and that no resources are left."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def isolated(**options: Any) -> Options:
 
 @pytest.fixture
 def load(environment: Environment) -> Iterator[Load]:
-    """Loads models whose device is in a process of its own; nothing is left of them after the test."""
+    """Loads models whose device is in a child process; checks after the test that nothing is left of them."""
     gc.collect()
     before = set(os.listdir("/proc/self/fd"))
     models: list[CompiledModel] = []
@@ -145,7 +145,7 @@ def test_a_model_in_a_file_is_mapped_by_its_descriptor(load: Load, tmp_path: Pat
 
 
 def test_tensors_of_the_model_are_not_copied(load: Load) -> None:
-    """Its buffers, and those between the CPU and the NPU, lie in memory that both processes have."""
+    """The model's buffers and the tensors between the CPU and the NPU lie in memory that both processes share."""
     model = load(cpu_around_npu())
     inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
     inputs[0].write(X)
@@ -292,7 +292,7 @@ def test_a_function_that_the_vendor_refuses_is_refused_as_here(
 
 
 def double_any(**settings: int) -> bytes:
-    """Twice an input of any shape; the output's is a further output."""
+    """Returns a model of `y = 2x` for any shape; a second output of the NPU call holds the shape of `y`."""
     builder = NpuModelBuilder({"max_bytes": 1 << 16, **settings})
     x = builder.input("x", FLOAT, (1, 4), shape_signature=(-1, 4))
     y = builder.tensor("y", FLOAT, (1, 4), shape_signature=(-1, 4))

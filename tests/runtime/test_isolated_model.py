@@ -1,4 +1,4 @@
-"""A whole model in a process of its own: results are as here, and whatever happens there is an error here."""
+"""Tests models that run entirely in a child process: same results; a crash or a hang is an error here."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.runtime.test_isolated import GROWS, HANGS, LEAVES, X, double_any, fir
 
 BOTH = HardwareAccelerator.NPU | HardwareAccelerator.CPU
 ROWS = 5 << 18
-"""Of a constant that is more than what is read of a file before it is used."""
+"""Rows of a constant that is larger than the part of a file that is read before it is used."""
 
 Load = Callable[..., IsolatedModel]
 Arrays = dict[str, Any]
@@ -38,7 +38,7 @@ Arrays = dict[str, Any]
 
 @pytest.fixture
 def load(environment: Environment, tmp_path: Path) -> Iterator[Load]:
-    """Loads models; nothing is left of them after the test."""
+    """Loads models, and checks after the test that nothing is left of them."""
     gc.collect()
     before = set(os.listdir("/proc/self/fd"))
     models: list[IsolatedModel] = []
@@ -65,7 +65,7 @@ def pid_of(model: IsolatedModel) -> int:
 
 
 def two_inputs_two_outputs() -> bytes:
-    """Ops of the CPU in front of, beside and behind an NPU call."""
+    """Returns a model with CPU ops before, beside and after an NPU call."""
     builder = NpuModelBuilder()
     x, y = builder.input("x", FLOAT, (1, 4)), builder.input("y", "int32", (2, 3))
     a = builder.op("ADD", [x, x], [("a", FLOAT, (1, 4))])
@@ -76,7 +76,7 @@ def two_inputs_two_outputs() -> bytes:
 
 
 def shape_of_a_run() -> bytes:
-    """The positive elements: only a run tells how many."""
+    """Returns a model that selects the positive elements; only a run determines how many there are."""
     builder = NpuModelBuilder({"max_bytes": 64})
     x = builder.input("x", FLOAT, (1, 4))
     y = builder.tensor("y", FLOAT, (4,), shape_signature=(-1,))
@@ -87,7 +87,7 @@ def shape_of_a_run() -> bytes:
 
 
 def large_weights() -> bytes:
-    """A file that is mapped, and an output as large."""
+    """Returns a model whose file is large enough to be mapped, and whose output is as large."""
     builder = NpuModelBuilder()
     x = builder.input("x", FLOAT, (1, 4))
     builder.output(builder.npu("double", [x], [("d", FLOAT, (1, 4))]))
@@ -97,7 +97,7 @@ def large_weights() -> bytes:
 
 
 def modulus(function: str = "fragile") -> bytes:
-    """`i % j` on the CPU, beside an NPU call."""
+    """Returns a model that computes `i % j` on the CPU, independently of an NPU call."""
     builder = NpuModelBuilder()
     x = builder.input("x", FLOAT, (1, 4))
     i, j = builder.input("i", "int32", (1,)), builder.input("j", "int32", (1,))
@@ -208,7 +208,7 @@ def test_a_hang_in_an_npu_call_has_its_own_limits(load: Load) -> None:
 
 
 def test_a_run_that_does_not_end_has_a_limit(load: Load) -> None:
-    """A loop: each op and each call in it is quick."""
+    """The model is a loop: each op and each call takes little time, but the loop does not end."""
     model = load(loop(adds_one=True), run_timeout_s=1)
     model.run({"n": np.array(3, np.int32), "x": X})
     error = fails(model, {"n": np.array(2**31 - 1, np.int32), "x": X})
@@ -336,7 +336,7 @@ def serve(fd):
 def lying(
     load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], IsolatedModel]:
-    """A process that was taken over."""
+    """Returns a function that loads a model whose child process sends malicious replies."""
     (tmp_path / "lies_of_a_model.py").write_text(LIES)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(isolated_model, "_TARGET", "lies_of_a_model:serve")
@@ -371,7 +371,7 @@ def test_lies_about_tensors_are_errors(lying: Callable[[], IsolatedModel], lie: 
 
 
 def test_the_limit_of_an_npu_call_is_not_that_of_its_programs(load: Load) -> None:
-    """What the host does for a call in the meantime does not count."""
+    """The time that the host takes to answer requests of the call does not count."""
     model = load(one_call("nap"), call_timeout_s=0.4, build_timeout_s=20)
     table = model._process
     table._seen = (1, 2)

@@ -1,4 +1,4 @@
-"""A model that is not compiled is compiled when it is loaded, and what comes of it is kept."""
+"""Tests that a model that is not compiled is compiled at load, and that the cache keeps the result."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Load = Callable[..., CompiledModel]
 
 
 def raw(*ops: str, weights: int = 0) -> bytes:
-    """A chain of ops, each of which doubles: `double` is a custom op, `ADD` a builtin one."""
+    """Returns a chain of ops that double their input: `double` is a custom op, `ADD` a builtin op."""
     builder = ModelBuilder()
     x = builder.input("x", FLOAT, (1, 4))
     for i, op in enumerate(ops):
@@ -58,7 +58,7 @@ def raw(*ops: str, weights: int = 0) -> bytes:
 
 
 def _open() -> bytes:
-    """One op on tensors whose first dimension is unknown."""
+    """Returns a model of one op on tensors whose first dimension is unknown."""
     builder = ModelBuilder()
     x = builder.input("x", FLOAT, (1, 4), shape_signature=(-1, 4))
     y = builder.tensor("y", FLOAT, (1, 4), shape_signature=(-1, 4))
@@ -76,7 +76,7 @@ def cache(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def load(tmp_path: Path, cache: Path) -> Iterator[Load]:
-    """Loads models for the test vendor, from a file or from a buffer; they are closed after the test."""
+    """Loads models for the test vendor from a file or a buffer; the fixture closes them after the test."""
     models: list[CompiledModel] = []
 
     def make(
@@ -111,7 +111,7 @@ def load(tmp_path: Path, cache: Path) -> Iterator[Load]:
 
 @pytest.fixture
 def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """For which vendors was compiled, in order."""
+    """The vendors for which the model was compiled, in order."""
     asked: list[str] = []
 
     def count(source: Any, options: Any) -> Any:
@@ -123,7 +123,7 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def doubled(model: CompiledModel) -> int:
-    """How many times a model doubles its input."""
+    """Returns how many times a model doubles its input."""
     (found,) = model.run({"x": X}).values()
     return int(np.log2(found[0, 0] / X[0, 0]))
 
@@ -142,7 +142,7 @@ def test_ops_that_a_vendor_takes_run_on_its_npu(
 
 
 def test_what_is_opened_to_compile_a_model_is_closed_with_it(load: Load) -> None:
-    load(raw("double")).close()  # what a process opens once
+    load(raw("double")).close()  # opens what a process opens only once
     before = len(os.listdir("/proc/self/fd"))
     load(raw("double", "double"), keep=False).close()
     load(raw("double", "double")).close()
@@ -221,7 +221,7 @@ def test_a_layer_for_any_model_that_has_changed_compiles_anew(
     monkeypatch: pytest.MonkeyPatch,
     named: str,
 ) -> None:
-    monkeypatch.chdir(tmp_path)  # the folder that model and cache are in, too
+    monkeypatch.chdir(tmp_path)  # the folder also contains the model and the cache
     (tmp_path / "common").mkdir()
 
     def is_compiled(path: str, text: str, **options: Any) -> bool:
@@ -321,7 +321,7 @@ def test_a_file_that_is_named_and_has_changed_compiles_anew(
         if file.read_text() != text:
             file.write_text(text)
         load(raw("double"), **options)
-    # The times of what is in a folder tell that it has changed, if not to what.
+    # The cache compares modification times of files in a folder, not their content.
     assert len(compilations) == (3 if where in ("layers", "layer") else 2)
 
 
@@ -360,7 +360,7 @@ def test_a_vendor_is_named_by_any_of_its_names(load: Load) -> None:
 def test_the_reference_vendor_is_told_of_where_it_is_not_asked(
     load: Load, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where no other is installed."""
+    """Checks this with and without other installed vendors."""
     points = find_entry_points(COMPILER_PLUGINS)
     only = {name: point for name, point in points.items() if name == "Reference"}
     monkeypatch.setattr(load_candidates, "find_entry_points", lambda group: only)
@@ -439,7 +439,7 @@ def test_a_vendor_s_error_is_raised_where_the_vendor_is_named_and_a_reason_where
         LiteRtError, match=r"double.*No vendor compiled the model when it was loaded.*no licence"
     ):
         load(raw("double"), plugins=str(plugins))
-    assert not caplog.text  # the error says it
+    assert not caplog.text  # the error contains the warning
 
 
 BAD: dict[str, tuple[dict[str, Any], Status, str]] = {
@@ -542,7 +542,7 @@ def test_the_cache_drops_what_was_used_least_recently(tmp_path: Path) -> None:
     assert stored
     stored.close()
     assert sorted(os.listdir(folder)) == [f"{keys[0]}.tflite", f"{keys[2]}.tflite", "notes.txt"]
-    assert found.file.view[80:] == data[80:]  # open still; what is before that has the seal
+    assert found.file.view[80:] == data[80:]  # still open; the seal is in the first 80 bytes
     found.file.close()
 
 
@@ -564,7 +564,7 @@ print(*sorted(m for m in sys.modules if m.endswith("LiteRtCompilerPlugin_Test"))
 def test_a_result_that_cannot_be_removed_stays_and_the_next_oldest_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A folder for several users may let each remove only what is their own."""
+    """In a folder for several users, each user may be allowed to remove only their own files."""
     unlink = os.unlink
     cache = CompileCache(str(tmp_path), limit_bytes=5)
     paths = [tmp_path / f"{number * 64}.nothing" for number in "012"]
@@ -612,7 +612,7 @@ def test_a_large_file_is_read_once_for_its_digest(
     assert digest() == sha256(b"a large model").hexdigest()
     (kept,) = tmp_path.glob("*.digest")
     write_entry(str(kept), compile_key._PURPOSE, b"0" * 64)
-    assert digest() == "0" * 64  # as it was kept: the file was not read
+    assert digest() == "0" * 64  # the stored digest: the file was not read
     path.write_bytes(b"A larger model")
     assert digest() == sha256(b"A larger model").hexdigest()
 

@@ -1,4 +1,4 @@
-"""A native vendor's libraries compile a model when it is loaded, and run it."""
+"""Tests that a native vendor's libraries compile a model when it is loaded, and run it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ X = np.array([[1, 2, 3, 4]], np.float32)
 
 
 def gain_of_square() -> bytes:
-    """`y = gain * (x * x)`, where a file says the gain."""
+    """Returns a model of `y = gain * (x * x)`, where an asset contains the gain."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", (1, 4))
     square = builder.op("MUL", [x, x], [("square", "float32", (1, 4))])

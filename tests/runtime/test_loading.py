@@ -1,4 +1,4 @@
-"""From a file to a model that runs, and what cannot be loaded."""
+"""Tests how files are loaded, and which files cannot be loaded."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CPU, NPU = HardwareAccelerator.CPU, HardwareAccelerator.NPU
 
 
 def raw_model() -> bytes:
-    """An ADD that no NPU has."""
+    """Returns a model with one ADD, which is not compiled for an NPU."""
     builder = ModelBuilder()
     x = builder.input("x", FLOAT, (1, 4))
     builder.output(builder.op("ADD", [x, x], [("y", FLOAT, (1, 4))]))
@@ -42,7 +42,7 @@ def raw_model() -> bytes:
 
 
 def with_assets() -> NpuModelBuilder:
-    """A model with an asset and a companion."""
+    """Returns the builder of a model with an asset and a companion."""
     builder = NpuModelBuilder()
     x = builder.input("x", FLOAT, (1, 4))
     builder.output(builder.npu("double", [x], [("y", FLOAT, (1, 4))]))
@@ -54,7 +54,7 @@ def with_assets() -> NpuModelBuilder:
 
 
 def edited(change: Callable[[Model], object]) -> bytes:
-    """A compiled model with something changed in it."""
+    """Returns a compiled model after a change."""
     model = with_assets().build()
     change(model)
     return to_bytes(model)
@@ -86,7 +86,7 @@ def unknown_custom_op() -> bytes:
 
 
 def unknown_custom_op_beside_the_npu() -> bytes:
-    """What `apply_plugin` makes of a model with an op that it leaves on a CPU without a kernel for it."""
+    """Returns a compiled model with an op that was left on the CPU, where no kernel exists for it."""
     builder = NpuModelBuilder()
     x = builder.input("x", FLOAT, (1, 4))
     y = builder.npu("double", [x], [("y", FLOAT, (1, 4))])
@@ -112,7 +112,7 @@ def no_shape_output() -> bytes:
 
 
 def sparsity_lost() -> bytes:
-    """What stock's `apply_plugin_main` makes of sparse constants."""
+    """Returns a model whose constants lost their sparsity, as stock's `apply_plugin_main` writes it."""
     builder = NpuModelBuilder()
     y = builder.npu("double", [builder.input("x", FLOAT, (1, 4))], [("y", FLOAT, (1, 4))])
     for index in range(20):
@@ -223,7 +223,7 @@ def test_assets_are_handed_over_mapped_companions_first(
 
 
 def carrying(byte_code: bytes, assets: list[Asset], embedded: list[Asset]) -> bytes:
-    """A file whose byte code carries assets, as a plugin leaves it that runs in stock's compiler."""
+    """Returns a file whose byte code contains assets, as plugins in stock's compiler write it."""
     builder = with_assets()
     builder.assets = embedded
     model = builder.build()
@@ -281,7 +281,7 @@ def test_options_reach_the_vendor(load: Load, vendor: Any) -> None:
 def test_digests_of_large_parts_are_checked_on_request(
     monkeypatch: pytest.MonkeyPatch, load: Load, must_check: bool
 ) -> None:
-    monkeypatch.setattr("litert.runtime.loading.AT_LOAD_LIMIT", 4)  # all are large
+    monkeypatch.setattr("litert.runtime.loading.AT_LOAD_LIMIT", 4)  # each part is larger than this
     if must_check:
         with pytest.raises(LiteRtError, match="asset 'MyOp' has changed"):
             load(changed_asset(), Options(verify=True))

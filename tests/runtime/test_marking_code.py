@@ -1,4 +1,4 @@
-"""The machine code that says which op runs, for both machines, run by an emulator."""
+"""Tests the machine code that records which op runs, for both processor architectures, in an emulator."""
 
 from __future__ import annotations
 

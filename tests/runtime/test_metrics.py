@@ -1,4 +1,4 @@
-"""What NPU calls cost, call by call."""
+"""Tests the metrics of NPU calls."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_each_call_is_measured(load: Load, vendor: Any, vendor_measures: bool) -
     model.run({"x": X})
     assert (nap.name, double.name) == ("nap", "double")
     assert len(nap.times_s) == len(double.times_s) == 3
-    assert min(nap.times_s) >= 0.001  # it sleeps so long
+    assert min(nap.times_s) >= 0.001  # the duration of its sleep
     expected = [Metric("runs", 3)] if vendor_measures else []
     assert list(nap.vendor) == list(double.vendor) == expected
 

@@ -1,4 +1,4 @@
-"""Vendors' dispatch libraries run here as they are, with the results that they have in stock LiteRT."""
+"""Tests that vendors' unchanged dispatch libraries run here with the same results as in stock LiteRT."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHAPE = (1, 8)
 def compile_for_intel(
     intel: Path, tmp_path: Path, stock_apply_plugin: Callable[..., subprocess.CompletedProcess[str]]
 ) -> Compile:
-    """Compiles with stock's tool and Intel's plugin."""
+    """Returns a function that compiles a model with stock's tool and Intel's plugin."""
 
     def compile_model(path: Path) -> Path:
         compiled = tmp_path / f"{path.stem}_intel.tflite"
@@ -72,7 +72,7 @@ def check_same(ours: StockRun, stock: StockRun) -> None:
 
 @pytest.fixture
 def between_cpu_ops(tmp_path: Path) -> Path:
-    """Ops that Intel's plugin takes around one that it leaves: y = atan2(x + z, z) * x."""
+    """A model of `y = atan2(x + z, z) * x`: Intel's plugin takes ADD and MUL, but not ATAN2."""
     builder = ModelBuilder()
     x, z = builder.input("x", "float32", SHAPE), builder.input("z", "float32", SHAPE)
     total = builder.op("ADD", [x, z], [("total", "float32", SHAPE)])
@@ -135,7 +135,7 @@ def test_intels_library_is_told_of_no_assets_and_the_log_says_so(
 
 
 def with_asset(path: Path, op: str, data: bytes, folder: Path) -> Path:
-    """A compiled file with an asset more."""
+    """Writes a compiled file again with one asset, and returns its path."""
     with read_model(path) as model:
         set_assets(model, [Asset(op, "", Blob(data))])
         write_model(model, folder / "with_asset.tflite")

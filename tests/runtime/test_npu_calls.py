@@ -1,4 +1,4 @@
-"""NPU calls between CPU ops: memory, order, and errors."""
+"""Tests NPU calls between CPU ops: memory, order, and errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ X = np.array([[1, 2, 3, 4]], np.float32)
 
 
 def run_buffers(model: CompiledModel, *arrays: np.ndarray[Any, Any]) -> list[Any]:
-    """Runs on the model's own buffers; the outputs as arrays."""
+    """Runs a model on buffers that the model creates, and returns the outputs as arrays."""
     inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
     for buffer, array in zip(inputs, arrays, strict=True):
         buffer.write(array)
@@ -130,7 +130,7 @@ def test_calls_follow_each_other_without_the_cpu(load: Load, vendor: Any) -> Non
     model = load(builder.bytes())
     np.testing.assert_array_equal(model.run({"x": X})["z"], 4 * X)
     assert [call.num_runs for call in vendor.calls] == [1, 1, 1]
-    assert len(vendor.registered) == 5  # x, y, a, b, z: a tensor is one buffer for all its calls
+    assert len(vendor.registered) == 5  # x, y, a, b, z: all calls share a tensor's buffer
 
 
 def test_a_constant_may_be_an_input(load: Load) -> None:
@@ -220,7 +220,7 @@ def test_ctrl_c_in_a_call_ends_the_run(load: Load, vendor: Any) -> None:
 
 
 def aligned(shape: tuple[int, ...], alignment: int, offset: int = 0) -> np.ndarray[Any, Any]:
-    """An array that starts `offset` bytes behind a multiple of `alignment`, in the midst of a page."""
+    """Returns an array inside a page, `offset` bytes after a multiple of `alignment`."""
     size = int(np.prod(shape)) * 4
     memory = np.zeros(size + 2 * 4096, np.uint8)
     start = -memory.ctypes.data % 4096 + 1024 + offset

@@ -1,4 +1,4 @@
-"""What each op of a model costs: with CPU ops around NPU calls, in control flow, and with errors in between."""
+"""Tests the metrics of a model's ops: CPU ops around NPU calls, ops in control flow, and after errors."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def measure(model: CompiledModel, inputs: Any, runs: int = 3, level: int = 2) ->
 
 
 def pointers(model: CompiledModel) -> list[int]:
-    """Which function the interpreter calls for each of its ops."""
+    """Returns the address of the function that the interpreter calls for each op."""
     subgraphs = model._model.subgraphs.values()
     return [s.registration(node.index).invoke or 0 for s in subgraphs for node in s.nodes()]
 
 
 def leaves(metrics: RunMetrics) -> list[OpMetrics]:
-    """The rows of what the interpreter runs, without what XNNPACK runs in its part."""
+    """Returns the rows of what the interpreter runs, without the operators inside XNNPACK's delegate."""
     return [op for op in metrics.ops if not op.operators]
 
 
@@ -203,7 +203,7 @@ def test_copies_to_memory_that_suits_the_vendor_are_transfers(load: Load, vendor
     index = next(i for i, op in enumerate(metrics.ops) if op.kind is SpanKind.CALL)
     call, parts = metrics.ops[index], [op for op in metrics.ops if op.parent == index]
     copies = {part.name: part.count for part in parts if part.kind is SpanKind.TRANSFER}
-    assert copies == {"inputs": 15}  # the outputs are in memory that suits it
+    assert copies == {"inputs": 15}  # the memory of the outputs suits the vendor
     assert sum(part.times.total_s for part in parts) == pytest.approx(call.times.total_s)
 
 
@@ -215,7 +215,7 @@ def test_medians_are_of_all_runs_or_of_some_where_there_are_many(load: Load, ven
             samples = op.times.samples_s
             assert least <= len(samples) <= most and all(samples)
             assert min(samples) <= op.times.median_s <= max(samples)
-    assert {len(op.times.samples_s) for op in many.ops} == {175}  # every fourth
+    assert {len(op.times.samples_s) for op in many.ops} == {175}  # every fourth run
 
 
 def test_an_op_that_runs_in_few_runs_takes_no_time_in_most(load: Load, vendor: Any) -> None:
@@ -330,7 +330,7 @@ def test_what_a_vendor_tells_of_a_call_is_a_part_of_it(
     kinds = [SpanKind.TASK, SpanKind.WAIT, SpanKind.INVOKE, SpanKind.HOST]
     assert [(part.kind, part.parent) for part in parts] == [(kind, 0) for kind in kinds]
     task, wait, *_ = (part.times.mean_s for part in parts)
-    assert task >= 0.002 and wait >= 0.001  # the wait without the task in it
+    assert task >= 0.002 and wait >= 0.001  # the wait does not include the task
     assert sum(part.times.total_s for part in parts) == pytest.approx(call.times.total_s)
 
 

@@ -1,7 +1,7 @@
-"""Vendors that take no host memory: host and device have the vendor's in turn, and nobody else's is touched.
+"""Tests vendors that do not accept host memory: the host and the device take turns with the vendor's memory.
 
-The library poisons what the host saw of its memory once the device has it, and notes each run on memory that the
-host has not given back: a host that looks too late or too early computes something else.
+When the device receives its memory, the library overwrites the content that the host saw. It also records each run
+on memory that the host has not unlocked. A host that reads too late or too early gets wrong results.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KINDS = {"steady": {"own": 1}, "elsewhere each time": {"moving": 1}}
 
 @pytest.fixture
 def probe(make_probe: MakeProbe) -> Iterator[Probe]:
-    """The library: `y = x + 1`; in the end it has no complaint, and no memory."""
+    """A library that computes `y = x + 1`; at the end it must have noted no host error and hold no memory."""
     made = make_probe()
     yield made
     gc.collect()
@@ -46,7 +46,7 @@ def load(probe: Probe, data: bytes, *, isolated: bool = False) -> CompiledModel:
 
 
 def one_call(shape: tuple[int, ...] = SHAPE, **words: int) -> bytes:
-    """`y = x + 1` on the NPU."""
+    """Returns a model of `y = x + 1` on the NPU."""
     builder = NpuModelBuilder(words, manufacturer="Probe")
     x = builder.input("x", FLOAT, shape)
     builder.output(builder.npu("main", [x], [("y", FLOAT, shape)]))
@@ -54,7 +54,7 @@ def one_call(shape: tuple[int, ...] = SHAPE, **words: int) -> bytes:
 
 
 def two_calls(**words: int) -> bytes:
-    """`y = x + 2`, by two calls."""
+    """Returns a model of `y = x + 2`, in two NPU calls."""
     builder = NpuModelBuilder(words, manufacturer="Probe")
     x = builder.input("x", FLOAT, SHAPE)
     between = builder.npu("first", [x], [("between", FLOAT, SHAPE)])
@@ -63,7 +63,7 @@ def two_calls(**words: int) -> bytes:
 
 
 def between_cpu_ops(**words: int) -> bytes:
-    """`z = 2x + (2x + 1)`: the sum of x and x, which the CPU reads again, and the last one are the CPU's."""
+    """Returns a model of `z = 2x + (2x + 1)`: the NPU adds 1, and the CPU computes `2x` and the last sum."""
     builder = NpuModelBuilder(words, manufacturer="Probe")
     x = builder.input("x", FLOAT, SHAPE)
     a = builder.op("ADD", [x, x], [("a", FLOAT, SHAPE)])
@@ -73,7 +73,7 @@ def between_cpu_ops(**words: int) -> bytes:
 
 
 def cpu_reads_input_and_output(**words: int) -> bytes:
-    """`y = x + 1` on the NPU, `z = x - y` on the CPU, both outputs."""
+    """Returns a model of two outputs: `y = x + 1` on the NPU, and `z = x - y` on the CPU."""
     builder = NpuModelBuilder(words, manufacturer="Probe")
     x = builder.input("x", FLOAT, SHAPE)
     y = builder.npu("main", [x], [("y", FLOAT, SHAPE)])
@@ -108,7 +108,7 @@ def test_results_are_right_run_after_run(
             for output, wanted in zip(outputs, expected(value), strict=True):
                 np.testing.assert_array_equal(output.read(SHAPE, np.float32), wanted)
         np.testing.assert_array_equal(inputs[0].read(SHAPE, np.float32), -X)
-        results = list(loaded.run({"x": X * 5}).values())  # on arrays
+        results = list(loaded.run({"x": X * 5}).values())  # from and to arrays
         for result, wanted in zip(results, expected(X * 5), strict=True):
             np.testing.assert_array_equal(result, wanted)
 
@@ -159,7 +159,7 @@ def test_an_array_over_the_vendor_s_memory_is_good_between_runs(probe: Probe) ->
             x[:] = value
             model.run_by_index(0, inputs, outputs)
             np.testing.assert_array_equal(y, value + 1)
-    np.testing.assert_array_equal(y, X * 3 + 1)  # it keeps the memory, when the model is gone
+    np.testing.assert_array_equal(y, X * 3 + 1)  # the array keeps the memory alive after the model
     del inputs, outputs, x, y
 
 
@@ -185,7 +185,7 @@ def test_memory_that_moves_away_from_under_an_array_is_an_error(
             outputs[0].array()
         assert error.value.status is Status.UNSUPPORTED
         inputs[0].write(X)
-        model.run_by_index(0, inputs, outputs)  # without it, all is well
+        model.run_by_index(0, inputs, outputs)  # a run without a shared array succeeds
         np.testing.assert_array_equal(outputs[0].read(SHAPE, np.float32), X + 1)
     del y
 
@@ -230,7 +230,7 @@ def test_a_vendor_that_takes_only_what_nobody_has_is_refused(probe: Probe) -> No
 
 
 def test_strides_that_are_not_row_order_are_refused(probe: Probe) -> None:
-    data = one_call((2, 4), strided=1)  # each of one element, in either dimension
+    data = one_call((2, 4), strided=1)  # a stride of one element in both dimensions
     with load(probe, data) as model, pytest.raises(LiteRtError) as error:
         model.run({"x": np.ones((2, 4), np.float32)})
     assert "strides of [1, 1] elements are required" in error.value.what
@@ -276,7 +276,7 @@ def test_a_run_that_does_not_wait_leaves_memory_to_the_device(make_probe: MakePr
 
 
 def test_a_loop_s_body_works_in_the_vendor_s_memory(probe: Probe) -> None:
-    """`while x < 10: x = (x + 1) * 1`; the condition is the CPU's."""
+    """Runs `while x < 10: x = (x + 1) * 1` with the condition on the CPU."""
     builder = NpuModelBuilder({"own": 1}, manufacturer="Probe")
     x = builder.input("x", FLOAT, (1,))
     condition, body = builder.subgraph("condition"), builder.subgraph("body")

@@ -1,4 +1,4 @@
-"""Shapes that change between runs, and shapes that only a run tells."""
+"""Tests shapes that change between runs, and shapes that only a run determines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROWS = (-1, 4)
 
 
 def positives(*, adds: bool, function: str = "positive", max_bytes: int = 256) -> bytes:
-    """The elements of `x` that are greater than 0; doubled on the CPU behind the NPU, if it adds."""
+    """Returns a model that selects the positive elements of `x` on the NPU; with `adds`, the CPU doubles them."""
     builder = NpuModelBuilder({"max_bytes": max_bytes})
     x = builder.input("x", FLOAT, (8,), shape_signature=UNKNOWN)
     found, shape = (
@@ -38,7 +38,7 @@ def positives(*, adds: bool, function: str = "positive", max_bytes: int = 256) -
 
 
 def doubled(*, adds: bool) -> bytes:
-    """`y = 2x` for up to 8 rows, where the vendor tells its shape before a run; doubled again, if it adds."""
+    """Returns `y = 2x` for up to 8 rows; the vendor gives its shape before a run. With `adds`, doubles again."""
     builder = NpuModelBuilder({"max_bytes": 128, "tells": 1})
     x = builder.input("x", FLOAT, (1, 4), shape_signature=ROWS)
     y = builder.tensor("between" if adds else "y", FLOAT, (1, 4), shape_signature=ROWS)
@@ -51,7 +51,7 @@ def doubled(*, adds: bool) -> bytes:
 
 
 def static_call(**input_options: Any) -> bytes:
-    """An NPU call for four elements, and beside it an ADD for any number."""
+    """Returns a model with an NPU call on four elements, and a separate ADD on any number of elements."""
     builder = NpuModelBuilder()
     x = builder.input("x", FLOAT, (4,), **input_options)
     free = builder.input("free", FLOAT, (4,), shape_signature=UNKNOWN)
@@ -146,7 +146,7 @@ def test_buffers_stay_registered_with_a_call_that_can_be_reshaped(
     model = load(doubled(adds=False))
     model.run({"x": np.ones((1, 4), np.float32)})
     before = list(vendor.registered)
-    for rows in (3, 8, 1):  # the vendor has said how large the input can be
+    for rows in (3, 8, 1):  # the vendor has given the largest size of the input
         x = np.random.default_rng(rows).random((rows, 4), np.float32)
         np.testing.assert_array_equal(model.run({"x": x})["y"], 2 * x)
     assert vendor.registered == before
@@ -208,7 +208,7 @@ def test_an_output_says_that_only_a_run_tells_its_shape(load: Load) -> None:
 
     assert shape() == [-1]
     outputs = model.create_output_buffers(0)
-    assert outputs[0].get_tensor_details()["shape"] == [64]  # the largest
+    assert outputs[0].get_tensor_details()["shape"] == [64]  # the largest possible
     for x in (VECTORS[0], VECTORS[4]):
         model.resize_input_tensor(0, x.shape)
         assert shape() == [-1]

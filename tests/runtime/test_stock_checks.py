@@ -1,4 +1,4 @@
-"""Models that crash stock's interpreter are refused before it sees them, or where it does so in a child."""
+"""Tests that models that crash stock's interpreter are refused before it opens them, or crash only a child."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def absent_input() -> Model:
 
 
 def changed(name: str, inputs: Sequence[int | None], outputs: int = 1) -> Callable[[], Model]:
-    """A compiled model with an op of that name, and as many inputs; None is one that is left out."""
+    """Returns a maker of compiled models with an op `name` and these inputs; None means an omitted input."""
 
     def make() -> Model:
         model = compiled()
@@ -65,7 +65,7 @@ def reshaped() -> Model:
 def branching(
     name: str, called: dict[str, int], change: Callable[[Subgraph], object], result: str = FLOAT
 ) -> Callable[[], Model]:
-    """A compiled model that calls a subgraph of two inputs, `flag` and `x`, and as many outputs, changed so."""
+    """Returns a maker of models that call a subgraph of the inputs and outputs `flag` and `x`, after a change."""
 
     def make() -> Model:
         builder = NpuModelBuilder()
@@ -218,7 +218,7 @@ def do_nothing(path: str) -> list[None]:
 
 
 def test_a_model_is_opened_in_a_child_where_its_crash_is_named() -> None:
-    """The trial itself, past the checks: it crashes on what they refuse."""
+    """Calls the trial directly, without the checks: it crashes on models that the checks refuse."""
     trial_opening.check_opens(cpu_around_npu(), "good.tflite")
     with pytest.raises(LiteRtError, match="stock LiteRT's interpreter crashed") as error:
         trial_opening.check_opens(to_bytes(no_subgraphs()), "bad.tflite")

@@ -1,4 +1,4 @@
-"""Models in several threads, and models that come and go."""
+"""Tests models in several threads, and that repeated loads leak nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROUNDS = 50
 
 
 def run_often(model: CompiledModel, factor: float) -> None:
-    """Runs on buffers of its own, and on arrays."""
+    """Runs the model often, on its own buffers and on arrays."""
     inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
     inputs[0].write(factor * X)
     for _ in range(ROUNDS):
@@ -72,7 +72,7 @@ def test_a_thread_that_comes_while_the_model_is_closed_is_told(
     with ThreadPoolExecutor(1) as pool:
         with model._model.hold():
             late = pool.submit(use, model)
-            time.sleep(0.05)  # it finds the model, and waits for its turn
+            time.sleep(0.05)  # the thread now waits for the model's lock
             model.close()
         with pytest.raises(LiteRtError, match="the model is closed"):
             late.result()
@@ -91,11 +91,11 @@ def test_a_thousand_loads_leak_nothing(
         if must_close:
             model.close()
 
-    for index in range(100):  # until the allocator has what it needs
+    for index in range(100):  # until the allocator's memory no longer grows
         load_and_run(must_close=bool(index % 2))
     gc.collect()
     memory, files = resident_kib(), open_files()
-    gc.disable()  # nothing is left to the collector of circles
+    gc.disable()  # reference counts must free everything, without the cyclic collector
     try:
         for index in range(1000):
             load_and_run(must_close=bool(index % 2))
@@ -103,7 +103,7 @@ def test_a_thousand_loads_leak_nothing(
         assert gc.collect() < 100
     finally:
         gc.enable()
-    assert resident_kib() - memory < 3000  # a leak of 3 KiB a load would show
+    assert resident_kib() - memory < 3000  # 1000 loads that leak 3 KiB each would exceed this
     assert not vendor.devices and not vendor.calls and not vendor.registered
 
 

@@ -1,4 +1,4 @@
-"""The machine code that measures ops, for both machines, run by an emulator."""
+"""Tests the machine code that measures ops, for both processor architectures, in an emulator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MACHINES = ("x86_64", "aarch64")
 
 
 class Machine:
-    """A processor with the code in its memory; what the code calls outside is Python's."""
+    """A processor that executes the code from its memory; Python functions answer its calls to other addresses."""
 
     def __init__(self, machine: str, code: bytes) -> None:
         self.is_x86 = machine == "x86_64"
@@ -40,17 +40,17 @@ class Machine:
         for start in (CODE, MEMORY, STACK, OUTSIDE):
             self.cpu.mem_map(start, 0x20000)
         self.cpu.mem_write(CODE, code)
-        if not self.is_x86:  # its own push of the return address
+        if not self.is_x86:  # a `ret` instruction for each processor
             self.cpu.mem_write(OUTSIDE, struct.pack("<I", 0xD65F03C0) * 0x400)
         else:
             self.cpu.mem_write(OUTSIDE, b"\xc3" * 0x1000)
 
     def on_call(self, address: int, action: Callable[[Sequence[int]], int]) -> None:
-        """Answers calls of an address: registers that a callee need not keep are spoilt."""
+        """Sets the function for calls of an address; a call overwrites the argument registers."""
 
         def hook(cpu: unicorn.Uc, *_: object) -> None:
             stack = cpu.reg_read(self._stack)
-            assert stack % 16 == (8 if self.is_x86 else 0)  # as the calling conventions have it
+            assert stack % 16 == (8 if self.is_x86 else 0)  # as calling conventions require
             answer = action([cpu.reg_read(register) for register in self._arguments])
             for register in self._arguments:
                 cpu.reg_write(register, 0xDEAD)
@@ -59,7 +59,7 @@ class Machine:
         self.cpu.hook_add(unicorn.UC_HOOK_CODE, hook, begin=address, end=address)
 
     def call(self, address: int, arguments: Sequence[int]) -> int:
-        """Calls a function; it must keep stack and registers as the calling conventions have it."""
+        """Calls a function; checks that it preserves the stack pointer and the callee-saved registers."""
         cpu, stack = self.cpu, STACK + 0x10000
         if self.is_x86:
             stack -= 8
@@ -81,7 +81,7 @@ class Machine:
 
 
 def measuring(machine: str, originals: int, places: int) -> tuple[Machine, list[Sequence[int]]]:
-    """Functions around originals, with a log of so many places; and what the originals are called with."""
+    """Returns a machine with wrappers of functions and a log of `places` events, and a list of the calls."""
     found = Machine(machine, measuring_code(machine, MEMORY, originals))
     addresses = [ORIGINAL + 16 * number for number in range(originals)]
     end = LOG + places * EVENT_SIZE

@@ -1,4 +1,4 @@
-"""Every bit of a compiled file counts when it is loaded."""
+"""Tests that a change of any bit in a compiled file is detected at load."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.runtime.npu_models import FLOAT, NpuModelBuilder
 
 
 def with_calls() -> Model:
-    """Ops of the CPU around an NPU call, with an asset."""
+    """Returns a model with an NPU call after a CPU op, and an asset."""
     builder = NpuModelBuilder()
     x = builder.input("x", FLOAT, (1, 4))
     a = builder.op("ADD", [x, x], [("a", FLOAT, (1, 4))])
@@ -40,7 +40,7 @@ def with_calls() -> Model:
 
 
 def without_calls(size: int = 0) -> Model:
-    """A model of which the compiler left all on the CPU."""
+    """Returns a compiled model whose ops the compiler left on the CPU."""
     builder = ModelBuilder()
     x = builder.input("x", FLOAT, (1, 4))
     builder.output(builder.op("ADD", [x, x], [("y", FLOAT, (1, 4))]))

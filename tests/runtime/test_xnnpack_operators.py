@@ -1,4 +1,4 @@
-"""Which of XNNPACK's operators ran for which ops."""
+"""Tests the mapping from XNNPACK's operators to the ops of a model."""
 
 from __future__ import annotations
 

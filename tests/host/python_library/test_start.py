@@ -1,4 +1,4 @@
-"""Libraries of Python vendors start Python in programs that know nothing of it, or say why they cannot."""
+"""Tests that libraries of Python vendors start Python in programs that do not, or report why they cannot."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_several_vendors_share_one_interpreter(tmp_path: Path) -> None:
 
 
 def test_the_program_ends_as_it_would(tmp_path: Path) -> None:
-    """Python's exit functions run and its output is there, though a thread of the vendor's goes on."""
+    """Checks that Python's exit functions run and print, even while a thread of the vendor is still running."""
     done = load(library(write_vendor(tmp_path, "Ends")))
     assert done.returncode == 0, done.stderr
     assert "at exit" in done.stdout.splitlines()
@@ -174,7 +174,7 @@ def test_an_interpreter_of_another_build_than_libpython_is_refused(
 
 @pytest.mark.skipif("math" in sys.builtin_module_names, reason="this Python has math built in")
 def test_a_standard_library_that_does_not_fit_is_said(tmp_path: Path) -> None:
-    """That of a Python which has modules built in that are files of ours: its folder of them is empty."""
+    """The library is of a Python whose extension modules are built in: its folder lib-dynload is empty."""
     name = f"python{sys.version_info.major}.{sys.version_info.minor}"
     standard, program = tmp_path / "lib" / name, tmp_path / "bin" / name
     (standard / "lib-dynload").mkdir(parents=True)
@@ -232,7 +232,7 @@ def test_sanitizers_find_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         vendor = str(write_vendor(tmp_path, name))
         spec = {"manufacturer": name, "origin": vendor, "constant": "DISPATCH", "target": target}
         libraries.append(build(tmp_path / f"{name}.so", spec, program))
-    # What Python itself keeps is no leak of ours.
+    # Python itself does not free all its memory at exit.
     environment = {"ASAN_OPTIONS": "detect_leaks=0"}
     done = load(*libraries, threads=8, flags=flags, environment=environment)
     assert done.returncode == 0 and not done.stderr
@@ -256,7 +256,7 @@ def test_without_a_shared_libpython_a_program_that_is_python_loads_it(tmp_path: 
 
 
 def test_an_interpreter_without_our_packages_is_said(tmp_path: Path) -> None:
-    """A library that was taken to another machine, as good as: nothing of what it was made with is there."""
+    """The library behaves as if it was copied to another machine, where the packages of its build are missing."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
     program = str(tmp_path / "bare/bin/python")
     bare = replace(Interpreter.of_this_process(), program=program, search_path=())
@@ -266,7 +266,7 @@ def test_an_interpreter_without_our_packages_is_said(tmp_path: Path) -> None:
     assert f"status {DYNAMIC_LOADING}" in done.stdout
     assert "No module named 'litert'" in done.stderr and "LITERT_NPU_PYTHON" in done.stderr
     assert f"Python {program} lacks litert-npu" in done.stderr
-    # The variable names an interpreter that has them; the vendor is none all the same.
+    # This interpreter has the packages, but the vendor's module `x` does not exist.
     done = load(built, environment={"LITERT_NPU_PYTHON": sys.executable})
     assert "cannot import the Python module" in done.stderr and "No module named 'x'" in done.stderr
 

@@ -1,7 +1,8 @@
-"""Test's compiler: takes custom ops, one a call, whose function is what the op is called.
+"""Test's compiler plugin: takes custom ops and makes one call of each; the op's name is the function's name.
 
-An output that has an unknown dimension has its shape in a further output. test_name=F calls all functions F. An
-asset is the name of its companion, or empty. A layer for any model is a file named <op>.layer.
+If an output has an unknown dimension, a further output holds its shape. The option test_name=F names all
+functions F. An asset contains the name of its companion, or is empty. A file named <op>.layer is a custom
+layer for any model.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from litert.model.graph import Subgraph
 
 
 class TestPlugin(CompilerPlugin):
-    __test__ = False  # pytest: no test of yours
+    __test__ = False  # for pytest: this class is no test
 
     def __init__(self, options: CompilerOptions) -> None:
         self._options = options.vendor_options

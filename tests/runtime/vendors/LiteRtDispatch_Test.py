@@ -1,4 +1,4 @@
-"""Test: a vendor whose byte code says, in JSON, what memory its calls want; functions do what they are called."""
+"""Test's dispatch table: JSON in the byte code sets the memory requirements; a function's name is what it does."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ class Call:
 
 
 class TestDispatch(Dispatch[Device, Call]):
-    """Its device is NumPy.
+    """The dispatch table of a vendor whose device is NumPy.
 
     Attributes:
-      devices, calls: that are open.
-      registered: buffers that are.
-      failing: names of functions whose next run fails.
+      devices, calls: the open contexts.
+      registered: the registered buffers.
+      failing: function names, each with the error that its next run raises.
     """
 
-    __test__ = False  # pytest: no test of yours
+    __test__ = False  # for pytest: this class is no test
 
     vendor_id = "Test"
 
@@ -175,26 +175,26 @@ def _subtract(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
 
 
 def _split(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-    """The input, and its negative."""
+    """Writes the input and its negative."""
     outputs[0][...] = inputs[0]
     outputs[1][...] = -inputs[0]
 
 
 def _positive(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-    """The elements greater than 0, and their shape."""
+    """Writes the elements greater than 0, and their shape."""
     found = inputs[0][inputs[0] > 0]
     outputs[0].reshape(-1)[: found.size] = found
     outputs[1][...] = found.size
 
 
 def _double_any(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-    """Twice the input, and its shape."""
+    """Writes twice the input, and its shape."""
     outputs[0].reshape(-1)[: inputs[0].size] = 2 * inputs[0].reshape(-1)
     outputs[1][...] = inputs[0].shape
 
 
 def _lie(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-    """A shape that is far too large."""
+    """Writes a shape that is far too large."""
     outputs[1][...] = 1 << 30
 
 
@@ -209,7 +209,7 @@ def _nap(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
 
 
 def _fragile(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-    """Twice the input; its process does not survive some inputs, each in another way."""
+    """Writes twice the input; some inputs end or block its process, or fill its memory."""
     first = int(inputs[0].flat[0])
     if first == LEAVES:
         os._exit(0)
@@ -223,12 +223,12 @@ def _fragile(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
 
 
 def _process(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-    """The number of the process."""
+    """Writes the process ID."""
     outputs[0][...] = os.getpid()
 
 
 LEAVES, HANGS, GROWS = 1001, 1002, 1003
-"""What `fragile` does not survive, beside -n, which sends its process signal n."""
+"""Inputs of `fragile` that its process does not survive; -n sends signal n to the process."""
 
 FUNCTIONS: dict[str, Callable[[Sequence[Array], Sequence[Array]], None]] = {
     "double": _double,
@@ -243,6 +243,6 @@ FUNCTIONS: dict[str, Callable[[Sequence[Array], Sequence[Array]], None]] = {
     "process": _process,
 }
 GATE = threading.Event()
-"""What `sleep` waits for."""
+"""The event that the function `sleep` waits for."""
 
 DISPATCH = TestDispatch()

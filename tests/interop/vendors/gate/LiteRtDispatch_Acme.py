@@ -1,4 +1,4 @@
-"""Acme's driver, which makes its first context while the program looks on: it says when to go on, or to fail."""
+"""Gate: Acme's driver, but its first context waits until the program lets it continue or fail."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Acme: Any = type(load_file(str(_EXAMPLE), "DISPATCH"))
 
 
 class GateDispatch(_Acme):  # type: ignore[misc]  # an example is loaded by its path
-    """Waits for the program, once."""
+    """A dispatch table that waits for the program, once."""
 
     def invocation_context_create(self, *arguments: Any) -> Any:
         if not _PROGRAM.inside.is_set():

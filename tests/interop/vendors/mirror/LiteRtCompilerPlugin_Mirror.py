@@ -1,4 +1,4 @@
-"""Mirror: the reference vendor's compiler under a name that is installed nowhere."""
+"""Mirror: the reference vendor's compiler plugin, under the name of a vendor that is not installed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from vendor_reference.compiler.plugin import ReferencePluginFactory
 
 
 class MirrorPluginFactory(ReferencePluginFactory):
-    """Who Mirror is."""
+    """Mirror's name and plugin."""
 
     soc_manufacturer = "Mirror"
 

@@ -1,4 +1,4 @@
-"""Mirror: the reference vendor's driver under a name that is installed nowhere."""
+"""Mirror: the reference vendor's driver, under the name of a vendor that is not installed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from vendor_reference.dispatch import ReferenceDispatch
 
 
 class MirrorDispatch(ReferenceDispatch):
-    """Mirror's table."""
+    """Mirror's dispatch table."""
 
     vendor_id = "Mirror"
 

@@ -1,4 +1,4 @@
-"""Twin: a module of odd size for each op that has an asset; an unknown `--twin_...` is refused."""
+"""Twin's plugin: writes a module of odd size for each op with an asset; refuses unknown `--twin_...` options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from litert.model.graph import Subgraph
 
 
 class TwinPlugin(CompilerPlugin):
-    """One run of the compiler."""
+    """The plugin for one compilation."""
 
     def __init__(self, compiler_options: CompilerOptions) -> None:
         self._ops = {info.op_name for info in compiler_options.custom_op_infos}
@@ -44,7 +44,7 @@ class TwinPlugin(CompilerPlugin):
 
 
 class TwinPluginFactory(CompilerPluginFactory):
-    """Who Twin is."""
+    """Twin's name and SoC models, and its plugin."""
 
     soc_manufacturer = "Twin"
     soc_models = ("T1",)

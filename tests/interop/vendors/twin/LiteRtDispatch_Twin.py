@@ -1,4 +1,4 @@
-"""Twin's driver: an op adds the number in its asset; it refuses byte code that is not its own."""
+"""Twin's driver: an op adds the number in its asset; the driver refuses byte code of other vendors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dispatch.mem_buffer import MemBuffer
 
 
 class TwinDispatch(Dispatch[dict[str, float], HostInvocationContext]):
-    """A device context is the number of each op."""
+    """Twin's dispatch table; a device context maps each op to its number."""
 
     vendor_id = "Twin"
 
