@@ -213,8 +213,8 @@ class _Merger:
         """Searches for another path from `first` to `second`, alternately from both ends.
 
         Returns:
-          None if there is one. Else the nodes between the two that depend on `first`, and True; or those
-          that `second` depends on, and False: whichever was known sooner.
+          None if there is another path. Otherwise, nodes between the two: either the nodes that depend on `first`,
+          and True; or the nodes on which `second` depends, and False; whichever search ended first.
         """
         behind: set[int] = set()
         ahead: set[int] = set()

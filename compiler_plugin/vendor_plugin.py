@@ -243,7 +243,7 @@ class VendorPlugin:
 
     def compile(self, partitions: Sequence[Subgraph]) -> CompiledResult:
         """Compiles partitions, and returns the byte code with one NPU call for each partition."""
-        ranks = [[len(tensor.shape) for tensor in p.outputs] for p in partitions]  # as they are now
+        ranks = [[len(tensor.shape) for tensor in p.outputs] for p in partitions]  # before compile
         num_ops = sum(len(partition.ops) for partition in partitions)
         with self._measured("compile", Status.COMPILATION, num_ops=num_ops):
             result = self._plugin.compile(self.soc_model, partitions)

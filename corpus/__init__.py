@@ -1,1 +1,1 @@
-"""Real networks, and what stock LiteRT and a planner see in them: for tests, benchmarks and the demo."""
+"""Provides real networks, and stock LiteRT's results for them, for tests, benchmarks and the demo."""

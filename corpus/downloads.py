@@ -1,4 +1,4 @@
-"""Real networks and a picture, out of wheels that pip fetches from its package index; fetched once."""
+"""Downloads real networks and a picture, once, in wheels from pip's package index."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ NETWORKS = (
     "iris_landmark", "palm_detection_full", "palm_detection_lite", "pose_detection",
     "pose_landmark_full", "selfie_segmentation", "selfie_segmentation_landscape",
 )  # fmt: skip
-"""The names of MediaPipe's networks."""
+"""Names of MediaPipe's networks."""
 
-# The wheels are opened, never installed: those of one platform and Python serve all.
+# The wheels are only unpacked, not installed, so the wheels for one platform and Python version suit all machines.
 _ANY_MACHINE = ("--platform=manylinux_2_28_x86_64", "--platform=manylinux2014_x86_64")
 _ANY_PYTHON = "--python-version=3.11"
 
 
 def networks() -> Path:
-    """The folder of MediaPipe's fourteen networks, as `<name>.tflite` (Apache-2.0).
+    """Returns the folder of MediaPipe's 14 networks, with files `<name>.tflite` (Apache-2.0).
 
     Raises:
-      RuntimeError: pip cannot fetch the wheel.
+      RuntimeError: pip cannot download the wheel.
     """
     return _fetch(
         "mediapipe==0.10.21",
@@ -41,10 +41,10 @@ def networks() -> Path:
 
 
 def portrait() -> Path:
-    """A picture of Grace Hopper (public domain), 512 x 600.
+    """Returns the path of a picture of Grace Hopper (public domain), 512 x 600.
 
     Raises:
-      RuntimeError: pip cannot fetch the wheel.
+      RuntimeError: pip cannot download the wheel.
     """
     return (
         _fetch("matplotlib", lambda name: name.endswith("/grace_hopper.jpg")) / "grace_hopper.jpg"
@@ -52,13 +52,13 @@ def portrait() -> Path:
 
 
 def _fetch(requirement: str, is_wanted: Callable[[str], bool]) -> Path:
-    """The folder with the wanted files of a wheel."""
+    """Returns the folder with the wanted files of a wheel; downloads the wheel if the folder does not exist."""
     folder = FOLDER / requirement.replace("==", "-")
     if folder.exists():
         return folder
     FOLDER.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"), tempfile.TemporaryDirectory(dir=FOLDER) as temporary:
-        if not folder.exists():  # another process may have been first
+        if not folder.exists():  # another process may have made the folder
             wheel = _download(requirement, Path(temporary))
             files = Path(temporary) / "files"
             files.mkdir()

@@ -1,4 +1,4 @@
-"""When each tensor of a model is needed: what a memory plan of its whole graph is made of."""
+"""Computes when each tensor of a model is needed, which is the input for planning the memory of its graph."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vendor_reference.compiler.memory_planner import LiveRange
 
 
 def live_ranges_of(path: Path) -> list[LiveRange]:
-    """The tensors of a model's main graph that are no constants; inputs and outputs among them."""
+    """Returns the live ranges of the tensors in a model's main subgraph, without constants."""
     subgraph = read_model(path).subgraphs[0]
     first: dict[Tensor, int] = dict.fromkeys(subgraph.inputs, 0)
     last = dict(first)

@@ -1,4 +1,4 @@
-"""The custom ops of MediaPipe's networks in NumPy's float64, as its own kernels for the CPU define them."""
+"""Computes the custom ops of MediaPipe's networks in NumPy with float64, like MediaPipe's own CPU kernels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SAME, VALID = 1, 2
 
 
 def run_custom_op(op: Op, inputs: Sequence[Array]) -> Array:
-    """What an op of this file makes of its inputs, in the type of its output."""
+    """Returns the output of a custom op for inputs, in the type of the op's output tensor."""
     options = bytes(op.custom_options.view) if op.custom_options else b""
     result = _OPS[op.name](options, *(array.astype(np.float64) for array in inputs))
     return result.astype(op.outputs[0].element_type.numpy_dtype)
@@ -25,7 +25,7 @@ def run_custom_op(op: Op, inputs: Sequence[Array]) -> Array:
 def transpose_conv(
     x: Array, weights: Array, bias: Array, stride_h: int, stride_w: int, padding: int
 ) -> Array:
-    """Convolution2DTransposeBias: `[N, H, W, I]` and `[O, y, x, I]` become `[N, Y, X, O]`."""
+    """Computes Convolution2DTransposeBias: x `[N, H, W, I]` and weights `[O, y, x, I]` give `[N, Y, X, O]`."""
     n, h, w, _ = x.shape
     o, taps_h, taps_w, _ = weights.shape
     whole = np.zeros((n, stride_h * (h - 1) + taps_h, stride_w * (w - 1) + taps_w, o))
@@ -42,14 +42,16 @@ def transpose_conv(
 
 
 def landmarks_to_transform_matrix(landmarks: Array, options: Mapping[str, Any]) -> Array:
-    """Landmarks2TransformMatrix: from places in a box around landmarks, turned as two of them are, to the picture.
+    """Computes Landmarks2TransformMatrix: a matrix that maps positions in a box to positions in the picture.
+
+    The box surrounds some landmarks, and is rotated by the angle of the line between two landmarks.
 
     Args:
-      landmarks: `[1, N, 3]`.
-      options: which landmarks, the box's size in elements, and how much wider than the landmarks it is.
+      landmarks: Landmarks in the picture, `[1, N, 3]`.
+      options: The indices of the landmarks, the box's size in elements, and its scale relative to the landmarks.
 
     Returns:
-      `[1, 4, 4]`.
+      The matrix, `[1, 4, 4]`.
     """
     points = landmarks.reshape(-1, 3)[:, :2]
     left, right = points[options["left_rotation_idx"]], points[options["right_rotation_idx"]]
@@ -69,7 +71,7 @@ def landmarks_to_transform_matrix(landmarks: Array, options: Mapping[str, Any]) 
 def transform_tensor_bilinear(
     x: Array, matrix: Array, output_height: int, output_width: int
 ) -> Array:
-    """TransformTensorBilinear: `[1, H, W, C]` read where `[1, 4, 4]` takes the centres of a grid; 0 outside."""
+    """Computes TransformTensorBilinear: x `[1, H, W, C]` at the matrix's images of grid centres; 0 outside x."""
     _, height, width, _ = x.shape
     rows, columns = np.mgrid[:output_height, :output_width] + 0.5
     places = np.stack([columns, rows, np.zeros_like(rows), np.ones_like(rows)], -1)
@@ -86,7 +88,7 @@ def transform_tensor_bilinear(
 
 
 def transform_landmarks(landmarks: Array, matrix: Array) -> Array:
-    """TransformLandmarks: the first two numbers of each landmark of `[1, N, 2 or 3]`, by `[1, 4, 4]`."""
+    """Computes TransformLandmarks: multiplies x and y of landmarks `[1, N, 2 or 3]` by a matrix `[1, 4, 4]`."""
     result: Array = landmarks.copy()
     result[..., :2] = landmarks[..., :2] @ matrix[0, :2, :2].T + matrix[0, :2, 3]
     return result

@@ -1,7 +1,8 @@
-"""What stock LiteRT makes of a model on random inputs, for models with custom ops too.
+"""Runs models on random inputs in stock LiteRT, including models with custom ops.
 
-Stock cannot run an op that it does not know. Such a model is opened at it: what the op reads becomes an output,
-and what it writes an input. All that is before and behind it runs then.
+Stock LiteRT cannot run custom ops that it does not know. This module removes such an op from the model: the inputs
+of the op become outputs of the model, and the outputs of the op become inputs of the model. Stock LiteRT then runs
+all other ops.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A model that stock can run.
+    """A model without custom ops, which stock LiteRT can run.
 
     Attributes:
-      data: of its file.
-      values: what it is compared by, under names: a tensor's name, or a value that is constant.
+      data: Bytes of the model file.
+      values: The values for comparisons, by name; each is the name of a tensor, or a constant value.
     """
 
     data: bytes
@@ -35,10 +36,10 @@ class Opened:
 
 
 def open_model(data: bytes) -> Opened:
-    """Takes the custom ops out of the main subgraph of a model.
+    """Removes the custom ops from the main subgraph of a model.
 
-    The values are the outputs, and what each custom op reads: under the same names for two models of which one was
-    made from the other.
+    The values are the model's outputs, and the inputs of each custom op. If a model was made from another model,
+    the values of both have the same names.
     """
     model = read_model(data)
     subgraph = model.subgraphs[0]
@@ -68,12 +69,12 @@ def open_model(data: bytes) -> Opened:
 
 
 def interpreter_of(opened: Opened, with_xnnpack: bool, seed: int = 0) -> Any:
-    """Stock's interpreter with random inputs, on one thread.
+    """Returns stock LiteRT's interpreter for a model, with random inputs, on one thread.
 
     Args:
-      opened: the model.
-      with_xnnpack: whether XNNPACK takes what it can; else each op runs in its own kernel.
-      seed: of the inputs, which are between 0 and 1; inputs of the same name get the same.
+      opened: The model.
+      with_xnnpack: Whether XNNPACK runs the ops that it supports; otherwise stock's plain kernels run all ops.
+      seed: Seed of the inputs, which are between 0 and 1; inputs with the same name have equal values.
     """
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
@@ -92,7 +93,7 @@ def interpreter_of(opened: Opened, with_xnnpack: bool, seed: int = 0) -> Any:
 
 
 def read_values(opened: Opened, interpreter: Any) -> dict[str, Array]:
-    """The values of a model after a run."""
+    """Returns the values of a model after a run."""
     indices = {detail["name"]: detail["index"] for detail in interpreter.get_output_details()}
     return {
         name: interpreter.get_tensor(indices[value]) if isinstance(value, str) else value
@@ -101,17 +102,17 @@ def read_values(opened: Opened, interpreter: Any) -> dict[str, Array]:
 
 
 def run_values(opened: Opened, with_xnnpack: bool, seed: int = 0) -> dict[str, Array]:
-    """The values of a model on random inputs."""
+    """Runs a model on random inputs, and returns its values."""
     interpreter = interpreter_of(opened, with_xnnpack, seed)
     interpreter.invoke()
     return read_values(opened, interpreter)
 
 
 def largest_difference(expected: Mapping[str, Array], found: Mapping[str, Array]) -> float:
-    """The largest difference of any element, as a part of the largest magnitude of its value.
+    """Returns the largest difference of any element, relative to the largest magnitude in its value.
 
     Raises:
-      ValueError: for other names, types or shapes, and numbers that are none.
+      ValueError: The names, types or shapes differ, or a value contains NaN or infinity.
     """
     if expected.keys() != found.keys():
         raise ValueError(f"values {sorted(found)}, and not {sorted(expected)}")
@@ -131,7 +132,7 @@ def largest_difference(expected: Mapping[str, Array], found: Mapping[str, Array]
 
 
 def _find_constant(tensor: Tensor) -> Array | None:
-    """The value of a constant, or of one that was stored as float16: XNNPACK takes none of them as outputs."""
+    """Returns the value of a constant, also one stored as float16, because XNNPACK does not output constants."""
     if tensor.producer is not None and tensor.producer.name == "DEQUANTIZE":
         stored = tensor.producer.inputs[0]
         if stored is not None and stored.is_constant and stored.quantization is None:

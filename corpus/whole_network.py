@@ -1,4 +1,4 @@
-"""A whole network of MediaPipe: kernels for its custom ops, a picture, and what stock LiteRT makes of that."""
+"""Provides kernels and an input picture for a network of MediaPipe, and runs the network in stock LiteRT."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ASSETS = (
 
 
 def assets_of(path: Path) -> Mapping[str, Path]:
-    """The kernels of a network's custom ops, by op."""
+    """Returns the paths of the kernels for a network's custom ops, by the names of the ops."""
     with read_model(path) as model:
         custom = {op.name for op in model.ops() if op.is_custom}
     assets = [_KERNELS / name for name in _ASSETS]
@@ -30,7 +30,7 @@ def assets_of(path: Path) -> Mapping[str, Path]:
 
 
 def picture_for(path: Path) -> Mapping[str, Array]:
-    """The input of a network by name: a picture of a person, in numbers from 0 to 1."""
+    """Returns the input of a network, by name: a picture of a person, with values from 0 to 1."""
     from PIL import Image
 
     with read_model(path) as model:
@@ -42,17 +42,17 @@ def picture_for(path: Path) -> Mapping[str, Array]:
 
 
 def run_network(path: Path, inputs: Mapping[str, Array], with_xnnpack: bool) -> dict[str, Array]:
-    """The outputs of a network by name.
+    """Runs a network in stock LiteRT, and its custom ops in NumPy; returns the outputs by name.
 
     Args:
-      path: of the network, whose custom ops are MediaPipe's.
-      inputs: by name.
-      with_xnnpack: whether XNNPACK takes what it can; else each op runs in stock's plain kernel.
+      path: Path of the network, whose custom ops are MediaPipe's.
+      inputs: Inputs of the network, by name.
+      with_xnnpack: Whether XNNPACK runs the ops that it supports; otherwise stock's plain kernels run all ops.
     """
     opened = open_model(path.read_bytes())
     interpreter = interpreter_of(opened, with_xnnpack)
     indices = {detail["name"]: detail["index"] for detail in interpreter.get_input_details()}
-    known: dict[str, Array] = {}  # what custom ops have given
+    known: dict[str, Array] = {}  # outputs of custom ops
 
     def put(name: str, array: Array) -> None:
         interpreter.set_tensor(indices[name], array)

@@ -424,7 +424,7 @@ class Call:
 
     def _wait_for_outputs(self) -> None:
         for buffer in self._output_buffers:
-            with suppress(LiteRtError):  # what failed is written anew
+            with suppress(LiteRtError):  # the next run overwrites outputs of a failed run
                 buffer.wait()
             buffer.event = None
 

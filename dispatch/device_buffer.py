@@ -61,7 +61,7 @@ class DeviceBuffer(TensorBuffer):
         self.is_steady = self.address == first
 
     @property
-    def address(self) -> int:  # type: ignore[override]  # asked for, in place of kept
+    def address(self) -> int:  # type: ignore[override]  # a property in place of a field
         """Address of the first byte; reading this property locks the memory for the host until the next run."""
         if not self._is_held:
             with self._lock:

@@ -74,4 +74,4 @@ def _get_resource_reader(name: str) -> Any:
 
 
 if __spec__ is not None and isinstance(__spec__.loader, SourceFileLoader):
-    vars(__spec__.loader)["get_resource_reader"] = _get_resource_reader  # for `litert` alone
+    vars(__spec__.loader)["get_resource_reader"] = _get_resource_reader  # only for `litert`

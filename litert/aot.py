@@ -149,7 +149,7 @@ class LiteRtNpuBackend(aot_types.Backend):  # type: ignore[misc]
             except LiteRtError as error:
                 raise ValueError(str(error)) from error
         elif isinstance(component, components.MlirTransformsT):
-            output_model.data_ = input_model.data_  # this backend asks for no pass
+            output_model.data_ = input_model.data_  # this backend needs no pass
         elif isinstance(component, components.AieQuantizerT):
             component(input_model, output_model, quantization_recipe=self.quantize_recipe)
         else:

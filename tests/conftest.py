@@ -23,9 +23,9 @@ from vendor_reference.dispatch import open_device
 from vendor_reference.drivers.device_choice import find_devices
 
 NO_DRIVER = "no OpenCL driver"
-"""How the reason begins of a test that is skipped for want of one."""
+"""Start of the reason with which tests are skipped if no suitable OpenCL driver works."""
 
-settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
+settings.register_profile("untimed", deadline=None)  # tests must not fail on a busy machine
 settings.load_profile("untimed")
 
 
@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Says which OpenCL drivers the tests ran on, and how many tests wanted another."""
+    """Prints the OpenCL drivers that ran the tests, and the number of tests that need another driver."""
     try:
         ran_on = ", ".join(f"{d.installation.name} ({d.info.name})" for d in find_devices())
     except LiteRtError as error:
@@ -50,7 +50,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def user_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Folders for the user's key and caches in place of the user's own, for all processes of this run of tests."""
+    """Replaces the folders of the user's key and caches by temporary folders, which all test processes share."""
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
@@ -62,7 +62,7 @@ def user_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def models() -> Path:
-    """The folder of real models with custom ops."""
+    """Folder of real models with custom ops."""
     folder = os.environ.get("LITERT_NPU_MODELS")
     if not folder:
         pytest.skip("LITERT_NPU_MODELS names no folder of real models")
@@ -71,13 +71,13 @@ def models() -> Path:
 
 @pytest.fixture(scope="session")
 def networks() -> Path:
-    """The folder of MediaPipe's networks, which real tools made: fourteen `.tflite`."""
+    """Folder of MediaPipe's 14 networks, as `.tflite` files from MediaPipe's own tools."""
     return _fetched(downloads.networks)
 
 
 @pytest.fixture(scope="session")
 def portrait() -> Path:
-    """A picture of a person, 512 x 600."""
+    """Path of a picture of a person, 512 x 600."""
     return _fetched(downloads.portrait)
 
 
@@ -90,7 +90,7 @@ def _fetched(fetch: Callable[[], Path]) -> Path:
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """Compares a text with `golden/<name>` beside the test; `make golden` rewrites it."""
+    """Function that compares a text with `golden/<name>` beside the test; `make golden` rewrites this file."""
 
     def compare(name: str, text: str) -> None:
         path = request.path.parent / "golden" / name
@@ -107,14 +107,14 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 def stock_apply_plugin(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs stock LiteRT's `apply_plugin_main`, as it is in the wheel, with arguments and `env`."""
+    """Function that runs `apply_plugin_main` from stock LiteRT's wheel, with arguments and variables."""
     package = pytest.importorskip("ai_edge_litert")
     binary = Path(package.__file__).parent / "tools" / "apply_plugin_main"
     if not binary.exists():
         pytest.skip("this ai-edge-litert has no apply_plugin_main")
     copy = tmp_path_factory.mktemp("stock") / "apply_plugin_main"
-    # By a process of its own: while a file is open for writing here, what another thread starts keeps it open,
-    # and the kernel runs no file that is.
+    # Another process writes the copy. If this process wrote it, a child process that another thread starts could
+    # inherit the open file, and the kernel does not run a program that is open for writing.
     subprocess.run(["install", "-m", "755", binary, copy], check=True)
 
     def run(
@@ -133,7 +133,7 @@ def stock_apply_plugin(
 
 @pytest.fixture(scope="session")
 def stock_vendors() -> Path:
-    """The folder of the vendors' libraries in stock LiteRT's wheel; only that for x86-64 has any."""
+    """Folder of the vendors' libraries in stock LiteRT's wheel; only the wheel for x86-64 has them."""
     package = pytest.importorskip("ai_edge_litert")
     folder = Path(package.__file__).parent / "vendors"
     if not folder.is_dir():
@@ -143,11 +143,11 @@ def stock_vendors() -> Path:
 
 @pytest.fixture(scope="session")
 def intel(stock_vendors: Path) -> Path:
-    """The folder of Intel's libraries, `compiler` and `dispatch`, which run on a plain CPU.
+    """Folder of Intel's libraries, in `compiler` and `dispatch`, which also run on a CPU.
 
-    The OpenCL driver is loaded first: after OpenVINO's older libtbb, Intel's driver cannot be loaded.
+    The fixture loads the OpenCL driver first, because Intel's driver does not load after OpenVINO's older libtbb.
     """
-    with contextlib.suppress(LiteRtError):  # no driver: tests that need one say so
+    with contextlib.suppress(LiteRtError):  # tests that need a driver report that there is none
         open_device()
     pytest.importorskip("openvino", reason="no openvino, which Intel's libraries are linked with")
     return stock_vendors / "intel_openvino"
@@ -155,12 +155,12 @@ def intel(stock_vendors: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def c_vendor(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the C example's libraries, manufacturer `Cobalt`: it takes MUL, and Gain with an asset."""
+    """Folder of the C example's libraries; its vendor Cobalt supports MUL, and Gain with an asset."""
     return build_c_vendor(tmp_path_factory.mktemp("c_vendor"), "-Werror")
 
 
 def build_c_vendor(folder: Path, flags: str) -> Path:
-    """Builds the C example's libraries into a folder, which is returned."""
+    """Builds the C example's libraries into a folder, and returns the folder."""
     if shutil.which("cc") is None or shutil.which("make") is None:
         pytest.skip("no C compiler, or no make")
     example = Path(__file__).resolve().parents[1] / "examples" / "06_c_vendor"
@@ -181,14 +181,14 @@ def build_c_vendor(folder: Path, flags: str) -> Path:
 
 @pytest.fixture(scope="session")
 def wheel_builder() -> None:
-    """Skips where no package can be installed from its source."""
+    """Skips the test if setuptools cannot build wheels, so that no package can be installed from its source."""
     if tuple(map(int, metadata.version("setuptools").split(".")[:2])) < (70, 1):
         pytest.skip("these setuptools build no wheels: make setup")
 
 
 @pytest.fixture
 def own_environment(tmp_path: Path) -> dict[str, str]:
-    """A virtual environment that sees what is installed here, and keeps what is installed in it."""
+    """Environment variables of a virtual environment, which also sees the packages of the test environment."""
     folder = tmp_path / "venv"
     venv.create(folder, with_pip=False, symlinks=True)
     (packages,) = (folder / "lib").glob("python*/site-packages")
@@ -204,7 +204,7 @@ def own_environment(tmp_path: Path) -> dict[str, str]:
     return {
         **os.environ,
         "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
-        "PIP_NO_BUILD_ISOLATION": "0",  # pip takes the setting for its opposite: none
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip inverts this setting: 0 means no isolation
         "PIP_NO_DEPS": "1",
         "PIP_NO_INDEX": "1",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
@@ -213,7 +213,7 @@ def own_environment(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def probe_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The dispatch library for tests, which is to be copied."""
+    """Path of the probe, a dispatch library for tests; each test uses a copy."""
     return build_probe(tmp_path_factory.mktemp("probe"))
 
 
@@ -221,5 +221,5 @@ def probe_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def make_probe(
     probe_binary: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> MakeProbe:
-    """Makes a copy of the dispatch library for tests, with the `fault` and `capabilities` that it is given."""
+    """Function that makes a copy of the probe with the given `fault` and `capabilities`."""
     return probe_maker(probe_binary, tmp_path_factory.mktemp("probes"), monkeypatch)

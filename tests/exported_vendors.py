@@ -1,4 +1,4 @@
-"""Python vendors as shared libraries, and C programs that load them; each is made once in a process."""
+"""Exports Python vendors as shared libraries, and builds C programs that load them; each only once per process."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from litert_npu_tools.vendor.vendor_libraries import find_installed
 from litert.abi.headers import INCLUDE_FOLDER
 from litert.host.python_library.building import find_libpython
 
-_folders: list[TemporaryDirectory[str]] = []  # gone at the end of the process
+_folders: list[TemporaryDirectory[str]] = []  # removed at the end of the process
 
 
 @cache
 def exported(kind: str, vendor: str) -> Path:
-    """A folder with one library.
+    """Exports a vendor as a shared library, and returns the folder of the library.
 
     Args:
       kind: `compiler_plugin` or `dispatch`.
-      vendor: the manufacturer of an installed vendor, or a vendor's Python file.
+      vendor: Manufacturer of an installed vendor, or path of a vendor's Python file.
     """
     needs_compiler()
     if not find_libpython():
@@ -39,7 +39,7 @@ def exported(kind: str, vendor: str) -> Path:
 
 @cache
 def c_program(name: str, *flags: str) -> Path:
-    """A C program of this folder."""
+    """Builds a C program from this folder, and returns its path."""
     needs_compiler()
     program = _new_folder() / name
     source = Path(__file__).with_name(f"{name}.c")
@@ -60,7 +60,7 @@ def c_program(name: str, *flags: str) -> Path:
 
 
 def needs_compiler() -> None:
-    """Skips a test where no C compiler is."""
+    """Skips the test if there is no C compiler."""
     if shutil.which("cc") is None:
         pytest.skip("no C compiler")
 

@@ -1,4 +1,4 @@
-"""Compiled files that somebody has changed, and who takes their digests anew."""
+"""Makes valid compiled files from changed ones, as an attacker can: their digests are computed again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from litert.model.file_digest import DIGEST_OFFSET, FileDigest, find_digest
 
 
 def with_right_digest(data: bytes) -> bytes:
-    """A file with the digest of its bytes as they are, if it has a place for it, and without a seal."""
+    """Returns a file with a new digest and without a seal; a file without a place for a digest stays unchanged."""
     view = memoryview(data)
     if find_digest(view) is None:
         return data

@@ -1,4 +1,4 @@
-"""The probe: a dispatch library in C that writes down what the host does (`tests/dispatch/native/probe/`)."""
+"""Builds the probe, a C dispatch library that records the host's calls (`tests/dispatch/native/probe/`)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from litert.abi.headers import INCLUDE_FOLDER
 
 SOURCES = Path(__file__).parent / "dispatch" / "native" / "probe"
 OWN, MOVING = 150, 151
-"""Its types of memory: one that is at one address each time, and one that is not."""
+"""Buffer types of the probe's own memory: each lock gives OWN the same address, and MOVING another address."""
 
 
 class Probe:
-    """A copy of the library, with data of its own.
+    """A copy of the probe, with its own data.
 
     Attributes:
-      path: of the copy.
-      table: as the host loads it.
+      path: Path of the copy.
+      table: Dispatch table that the host loaded from the copy.
     """
 
     def __init__(self, path: Path) -> None:
@@ -40,32 +40,32 @@ class Probe:
 
     @property
     def notes(self) -> list[str]:
-        """What it has written down: a function and its arguments in each line."""
+        """The recorded calls, each as a line with the function and its arguments."""
         text: bytes = self._ffi.string(self._library.probe_notes())
         return [line.rstrip() for line in text.decode().splitlines()]
 
     @property
     def calls(self) -> list[str]:
-        """The functions alone."""
+        """The recorded calls, without arguments."""
         return [line.split()[0] for line in self.notes]
 
     @property
     def broken(self) -> list[str]:
-        """What the host has done wrong."""
+        """The rules of the dispatch interface that the host has broken."""
         return [line for line in self.notes if line.startswith("BROKEN")]
 
     @property
     def num_memories(self) -> int:
-        """Pieces of memory of its own kinds that are alive."""
+        """Number of buffers of the probe's own types that are not destroyed yet."""
         return int(self._library.probe_memories())
 
     def forget(self) -> None:
-        """Forgets the notes."""
+        """Deletes the recorded calls."""
         self._library.probe_forget()
 
 
 def build_probe(folder: Path) -> Path:
-    """Builds the library."""
+    """Builds the probe, and returns its path."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler")
@@ -91,7 +91,7 @@ MakeProbe = Callable[..., Probe]
 
 
 def probe_maker(binary: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> MakeProbe:
-    """Makes copies; `fault` and `capabilities` hold for the rest of the test, for all of them."""
+    """Returns a function that makes a copy; its `fault` and `capabilities` apply to all copies in the test."""
 
     def make(fault: str = "", capabilities: int | None = None) -> Probe:
         monkeypatch.setenv("PROBE_FAULT", fault)

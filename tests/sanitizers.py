@@ -1,4 +1,4 @@
-"""The sanitizers of the C compiler that is here."""
+"""Provides the flags for the sanitizers of the installed C compiler."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ ADDRESSES = "address,undefined"
 
 
 def sanitizer_flags(sanitizers: str, folder: Path) -> Sequence[str]:
-    """What gcc and g++ take; skips where they are not here, or have no such sanitizers.
+    """Returns flags for gcc and g++; skips the test if gcc is missing or does not have these sanitizers.
 
     Args:
-      sanitizers: by their names, with commas between them.
-      folder: to try them in.
+      sanitizers: Names of the sanitizers, separated by commas.
+      folder: Folder for a small program with which the flags are tried.
     """
     if shutil.which("gcc") is None:
         pytest.skip("gcc is not here")

@@ -1,6 +1,7 @@
-"""`make soak`: one process loads, runs, isolates, compiles and closes models in turns; what it holds stays flat.
+"""`make soak`: checks that a process does not leak while it loads, runs, isolates, compiles and closes models.
 
-The verdict compares the second quarter of the time with the last: the first fills caches.
+The verdict compares the resources in the second and in the last quarter of the time. The first quarter does not
+count, because it fills caches.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ _KERNEL = """__kernel void MyOp(__global const float* x, __global float* y) {
 """
 _ACCELERATORS = HardwareAccelerator.NPU | HardwareAccelerator.CPU
 _MOST_GROWTH = 8 << 20
-"""Bytes that resident memory may grow by: allocators keep pieces of what was freed."""
+"""Allowed growth of resident memory in bytes, because allocators keep parts of freed memory."""
 
 _TURNS_IN_A_SAMPLE = 5
 
 
 class Sample(NamedTuple):
-    """What the process holds."""
+    """The resources of the process at one time."""
 
     memory_bytes: int
     open_files: int
@@ -48,7 +49,7 @@ class Sample(NamedTuple):
 
 
 class Soak:
-    """The models, and what is done with them."""
+    """The models, and the turns that use them."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self._random = Random(seed)
@@ -70,16 +71,16 @@ class Soak:
         )  # fmt: skip
 
     def turn(self) -> None:
-        """Does one thing."""
+        """Does a random turn."""
         self._random.choice(self._turns)()
 
     def all_turns(self) -> None:
-        """Does each thing once."""
+        """Does each turn once."""
         for turn in self._turns:
             turn()
 
     def close(self) -> None:
-        """Closes what is open."""
+        """Closes the open model."""
         self._open.close()
 
     def _compile_to(self, path: Path) -> None:
@@ -120,7 +121,7 @@ class Soak:
             self._check(model, self._random.randint(1, 16))
 
     def _fail(self) -> None:
-        """What is refused holds nothing either."""
+        """Loads truncated models, which must be refused; a refused model must not leak either."""
         for data in (b"", self._compiled.read_bytes()[: self._random.randrange(2000)]):
             try:
                 CompiledModel.from_buffer(data, _ACCELERATORS).close()
@@ -136,7 +137,7 @@ class Soak:
 
 
 def sample() -> Sample:
-    """What this process holds now."""
+    """Returns the current resources of this process."""
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
@@ -149,7 +150,7 @@ def sample() -> Sample:
 
 
 def judge(samples: Sequence[Sample]) -> Mapping[str, str]:
-    """What has grown from the second quarter to the last, in words; nothing if all is flat."""
+    """Returns the growth of each resource that grew from the second quarter to the last, as text."""
     quarter = len(samples) // 4
     early, late = samples[quarter : 2 * quarter], samples[-quarter:]
     grown = {}
@@ -162,7 +163,7 @@ def judge(samples: Sequence[Sample]) -> Mapping[str, str]:
 
 
 def main() -> int:
-    """Takes turns until the time is over; the exit status is 1 where something has grown."""
+    """Does turns until the time is over; returns the exit status, which is 1 if a resource has grown."""
     parser = argparse.ArgumentParser(prog="make soak")
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--seed", type=int, default=1)

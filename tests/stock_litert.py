@@ -1,7 +1,7 @@
-"""Stock LiteRT's compiled model, or ours, in a process of its own: a vendor's library can end it.
+"""Runs a model in stock LiteRT or in this project, in a separate process, which a vendor's library may crash.
 
-Stock's binaries are the wheel's, as they are. As a script: package, model, folder of dispatch libraries, inputs,
-outputs, runs, folder of compiler plugins.
+Stock LiteRT's binaries come unchanged from its wheel. This file is also the script of the process, with the
+arguments package, model, folder of dispatch libraries, inputs, outputs, number of runs, and folder of plugins.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class StockRun:
-    """What became of a model: its outputs, by name, which are empty if it failed; and the log."""
+    """The result of a process: exit status, outputs by name, and log; the outputs are empty if the run failed."""
 
     exit_status: int
     outputs: Arrays
@@ -43,7 +43,7 @@ def run_in_stock(
 ) -> StockRun:
     """Runs a model's first signature in stock's `CompiledModel`, on NPU and CPU, with a dispatch library.
 
-    With a folder of compiler plugins it compiles a model that is not compiled.
+    With a folder of compiler plugins, stock LiteRT first compiles a model that is not compiled yet.
     """
     arguments = (model, dispatch_folder, inputs, runs, plugin_folder)
     return _run("ai_edge_litert", *arguments, environment, timeout_s)
@@ -58,7 +58,7 @@ def run_in_ours(
     environment: Mapping[str, str] | None = None,
     timeout_s: float = 60,
 ) -> StockRun:
-    """The same program, with this project's `CompiledModel`."""
+    """Same as `run_in_stock`, but with this project's `CompiledModel`."""
     return _run("litert", model, dispatch_folder, inputs, runs, "", environment, timeout_s)
 
 
@@ -124,5 +124,5 @@ def _main(
 
 
 if __name__ == "__main__":
-    sys.path.pop(0)  # this folder, where `dispatch` holds tests
+    sys.path.pop(0)  # this folder, in which the folder `dispatch` contains tests
     _main(*sys.argv[1:])

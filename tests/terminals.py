@@ -1,4 +1,4 @@
-"""Terminals for tests: one that a stream writes to, and one that a command runs in."""
+"""Provides terminals for tests: a terminal for a stream, and a terminal in which a command runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOOK_S = 0.05
 
 
 class Terminal:
-    """A terminal, and what is written to it."""
+    """A terminal with a stream that writes to it."""
 
     def __init__(self) -> None:
         self._master, slave = pty.openpty()
@@ -32,7 +32,7 @@ class Terminal:
         fcntl.ioctl(self.stream.fileno(), termios.TIOCSWINSZ, size)
 
     def shows(self) -> list[str]:
-        """Each line that stood there, since the last call; an empty one at the end if it is cleared."""
+        """Returns the lines that appeared since the last call; the last is empty if its line was cleared."""
         self.stream.write("|end")
         self.stream.flush()
         text = ""
@@ -49,17 +49,17 @@ class Terminal:
 
 
 class CommandInTerminal:
-    """A command of this project whose standard streams are a terminal; a context manager that ends it."""
+    """A command of this project in a terminal, as a context manager that kills the command at the end."""
 
     def __init__(
         self, *command: object, folder: Path, more: Mapping[str, str] | None = None
     ) -> None:
-        """Starts the program of that name, such as `litert-npu`, in a folder."""
+        """Starts an installed program, for example `litert-npu`, in a folder."""
         program = Path(sys.executable).parent / str(command[0])
-        # The other end stays open here: where nobody has it, Linux may drop what was written last.
+        # The slave end stays open here, because Linux may drop the last output when all processes have closed it.
         self._master, self._slave = pty.openpty()
         environment = {**os.environ, "TERM": "xterm", **(more or {})}
-        # A session of its own, whose terminal this is: Ctrl-C is for its processes.
+        # The terminal controls a new session, so that Ctrl-C interrupts only the processes of this session.
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START, str(program), *map(str, command[1:])],
             stdin=self._slave,
@@ -72,7 +72,7 @@ class CommandInTerminal:
         self._said = b""
 
     def await_text(self, pattern: str) -> str:
-        """Waits until something is shown; gives all that was."""
+        """Waits until the output matches a regular expression; returns all output so far."""
         while not re.search(pattern.encode(), self._said):
             assert self._read(), f"it ended without {pattern!r}: {self._said.decode()}"
         return self._said.decode()
@@ -81,24 +81,24 @@ class CommandInTerminal:
         os.write(self._master, keys)
 
     def end(self) -> tuple[int, Sequence[str]]:
-        """Waits for the end: the exit status, and the lines that stay on the terminal."""
+        """Waits until the command ends; returns its exit status and the lines that remain on the terminal."""
         while self._read():
             continue
         status = self._process.wait(_PATIENCE_S)
         return status, _lines(self._said.decode())
 
     def children(self) -> list[int]:
-        """Processes that it has started and that live."""
+        """Returns the IDs of the command's child processes that still run."""
         found = []
         for path in Path("/proc").glob("[0-9]*/stat"):
-            with suppress(OSError):  # it ended meanwhile
+            with suppress(OSError):  # the process has ended meanwhile
                 fields = path.read_text().rsplit(")", 1)[1].split()
                 if int(fields[1]) == self._process.pid and fields[0] != "Z":
                     found.append(int(path.parent.name))
         return found
 
     def _read(self) -> bool:
-        """Reads what it shows next; False when it has ended, and shows no more."""
+        """Reads the next output; returns False if the command has ended and there is no more output."""
         has_ended = False
         while not select.select([self._master], [], [], _LOOK_S)[0]:
             if has_ended:
@@ -126,7 +126,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 def _lines(text: str) -> Sequence[str]:
-    """What stays of a text on a terminal that knows carriage returns and how to clear a line's rest."""
+    """Returns the lines that remain after a text with carriage returns and codes that clear the rest of a line."""
     lines = [""]
     column = 0
     for part in re.findall(r"\r|\n|\x1b\[K|[^\r\n\x1b]+", text):

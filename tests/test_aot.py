@@ -1,4 +1,4 @@
-"""Stock's Python compile flow with this project's compiler, and stock's own flow beside this project."""
+"""Tests stock LiteRT's Python compile flow with this project's compiler, and with stock LiteRT's own compiler."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ X = np.array([[1, 2, 3, 4]], np.float32)
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """An ADD, and a custom op that Null copies; an ADD alone in another subgraph."""
+    """A model with an ADD and a custom op that Null supports, and a second subgraph with only the custom op."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", (1, 4))
     doubled = builder.op("ADD", [x, x], [("doubled", "float32", (1, 4))])
@@ -111,7 +111,7 @@ def test_a_target_without_a_soc_model_is_each_of_the_vendor_s() -> None:
 
 
 def test_a_target_without_a_vendor_is_each_that_is_installed() -> None:
-    config = {"backend_id": litert.aot.BACKEND_ID}  # as stock makes it for all that is registered
+    config = {"backend_id": litert.aot.BACKEND_ID}  # as in stock's flow for all backends
     backends = list(litert.aot.LiteRtNpuBackend.create(config).specialize())
     assert {backend.soc_manufacturer for backend in backends} == {"Null", "Reference"}
 
@@ -188,7 +188,7 @@ aot_compile.aot_compile(
 
 @pytest.fixture
 def compile_for_intel(intel: Path, tmp_path: Path) -> Callable[[bytes], Path]:
-    """Compiles with stock's flow, in a process of its own."""
+    """Function that compiles a model for Intel with stock LiteRT's flow, in a separate process."""
 
     def compile_model(data: bytes) -> Path:
         (tmp_path / "intel.tflite").write_bytes(data)
@@ -214,7 +214,7 @@ def add() -> bytes:
 def test_what_stock_s_flow_has_compiled_runs_here(
     compile_for_intel: Callable[[bytes], Path],
 ) -> None:
-    """Stock's flow looks for its files in a package `litert` before its own."""
+    """Checks this although stock LiteRT's flow finds this project's package `litert` before its own files."""
     path = compile_for_intel(add())
     with read_model(path) as model:
         assert [op.name for op in model.ops()] == ["DISPATCH_OP"]

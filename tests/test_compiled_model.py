@@ -1,4 +1,4 @@
-"""One program, two packages: `litert` does what `ai_edge_litert` does, errors included."""
+"""Tests that a program behaves the same with `litert` as with `ai_edge_litert`, including its errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Y = np.array([[5, 6, 7, 8]], np.float32)
 
 
 class Package:
-    """The modules that a program imports, of one package or the other."""
+    """The modules that a program imports, from one of the two packages."""
 
     def __init__(self, name: str) -> None:
         self.module = import_module(f"{name}.compiled_model")
@@ -37,7 +37,7 @@ class Package:
 
 
 def subtract(shape: Sequence[int] = (1, 4), element_type: str = "float32", **options: Any) -> bytes:
-    """`difference = first - second`."""
+    """Builds a model that computes `difference = first - second`."""
     builder = ModelBuilder()
     x = builder.input("x", element_type, shape, **options)
     y = builder.input("y", element_type, shape, **options)
@@ -79,7 +79,7 @@ def reshape(element_type: str) -> bytes:
 
 
 def counter() -> bytes:
-    """Adds `x` to a variable, and gives the sum."""
+    """Builds a model that adds `x` to a variable, and outputs the sum."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", (1, 4))
     handle = builder.op("VAR_HANDLE", [], [("handle", "resource", ())], shared_name="sum")
@@ -98,7 +98,7 @@ def counter() -> bytes:
 
 
 def run_buffers(model: Any, *arrays: Array, signature: int = 0) -> list[Any]:
-    """Writes arrays to buffers of the model's, runs it, and reads what comes out."""
+    """Writes arrays to a model's input buffers, runs the model, and returns the contents of its output buffers."""
     inputs, outputs = model.create_input_buffers(signature), model.create_output_buffers(signature)
     for buffer, array in zip(inputs, arrays, strict=True):
         buffer.write(array)
@@ -121,7 +121,7 @@ def by_name(package: Package) -> Any:
     model.run_by_name(key, inputs, outputs)
     found = read(outputs["difference"])
     inputs["first"].write(Y)
-    # The other input stays what it was.
+    # The other input keeps its value.
     first_only = {"first": inputs["first"], "unknown": inputs["first"]}
     model.run_by_name(key, first_only, outputs)
     return found, read(outputs["difference"])
@@ -244,7 +244,7 @@ def raw_bytes(package: Package) -> Any:
 
 
 def fewer_elements(package: Package) -> Any:
-    """They change the start of the buffer; another type has the same bytes."""
+    """Writes fewer elements, which change only the start of the buffer, and elements of another type."""
     buffer = package.load(subtract()).create_input_buffers(0)[0]
     found = []
     for array in (
@@ -519,7 +519,7 @@ def test_a_wrong_program_raises_the_same(stock: Package, ours: Package, name: st
     with pytest.raises(type(expected.value)) as found:
         program(ours)
     if isinstance(found.value, RuntimeError):
-        assert isinstance(found.value, LiteRtError)  # with a status, and a sentence
+        assert isinstance(found.value, LiteRtError)  # has a status and a message
         assert found.value.what
 
 
@@ -528,7 +528,7 @@ def test_a_signature_that_is_not_there_is_an_error(ours: Package, index: int) ->
     with pytest.raises(
         LiteRtError,
         match=f"signature index {index} is out of range: the only signature has index 0",
-    ):  # stock aborts
+    ):  # stock LiteRT aborts the process
         one(ours)[0].get_signature_by_index(index)
 
 
@@ -543,4 +543,4 @@ def test_a_real_network_gives_the_same(
         options = cpu(package, num_threads=threads)
         model = package.CompiledModel.from_file(path, options=options)
         found.append(run_buffers(model, image)[0])
-    np.testing.assert_allclose(found[1], found[0], atol=1e-5)  # other threads, other sums
+    np.testing.assert_allclose(found[1], found[0], atol=1e-5)  # threads change the order of sums

@@ -1,4 +1,4 @@
-"""One program, two packages: `litert.interpreter` does what `ai_edge_litert.interpreter` does, errors included."""
+"""Tests that a program behaves the same with `litert.interpreter` as with `ai_edge_litert.interpreter`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STOCK, OURS = import_module("ai_edge_litert.interpreter"), import_module("litert
 
 
 def quantized() -> bytes:
-    """A convolution of int8, with a scale for each output channel."""
+    """Builds a model of an int8 convolution with a scale for each output channel."""
     builder = ModelBuilder()
     x = builder.input("x", "int8", (1, 4, 4, 2), quantization=Quantization((0.5,), (-3,)))
     scales = Quantization((0.25, 0.1, 0.5), (0, 0, 0), 0)
@@ -58,7 +58,7 @@ def texts() -> bytes:
 
 
 def chain() -> bytes:
-    """`y = -((x + x) * x)`: two tensors lie between the ops."""
+    """Builds a model that computes `y = -((x + x) * x)`, with two tensors between its ops."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", (1, 4))
     a = builder.op("ADD", [x, x], [("a", "float32", (1, 4))])
@@ -68,7 +68,7 @@ def chain() -> bytes:
 
 
 def positions() -> bytes:
-    """Where `x` is greater than 0: a shape that only a run tells."""
+    """Builds a model that finds the positive elements of `x`; its output shape is known only after a run."""
     builder = ModelBuilder()
     x = builder.input("x", "float32", (1, 4))
     above = builder.op(
@@ -80,7 +80,7 @@ def positions() -> bytes:
 
 
 def plain(value: Any) -> Any:
-    """What a test can compare: arrays with their types."""
+    """Converts a value for comparisons; the result contains the types and shapes of arrays."""
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
@@ -97,7 +97,7 @@ def ready(package: Any, data: bytes, **arguments: Any) -> Any:
 
 
 def run(interpreter: Any, *values: Any) -> list[Any]:
-    """The usual loop: sets all inputs, invokes, gets all outputs."""
+    """Sets all inputs, invokes the interpreter, and returns all outputs."""
     for details, value in zip(interpreter.get_input_details(), values, strict=True):
         interpreter.set_tensor(details["index"], value)
     interpreter.invoke()

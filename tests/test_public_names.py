@@ -1,4 +1,4 @@
-"""What `litert` offers, and what it costs to ask."""
+"""Tests the public names of `litert`, and that importing a small name does not load large modules."""
 
 from __future__ import annotations
 

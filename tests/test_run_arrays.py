@@ -1,4 +1,4 @@
-"""`run`: arrays in, arrays out."""
+"""Tests `CompiledModel.run`, which takes and returns arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ X, Y = np.array([[1, 2]], np.float32), np.array([[5, 7]], np.float32)
 
 @pytest.fixture(scope="module")
 def model() -> CompiledModel:
-    """`difference = x - y` for any number of rows; and, as another signature, `square`."""
+    """A model with a signature for `difference = x - y` with any number of rows, and a signature `square`."""
     builder = ModelBuilder()
     tensors = [builder.input(n, "float32", (1, 2), shape_signature=(-1, 2)) for n in ("x", "y")]
     difference = builder.tensor("difference", "float32", (1, 2), shape_signature=(-1, 2))
@@ -70,7 +70,7 @@ def test_a_new_shape_takes_new_memory_only_if_it_is_larger(
         made.clear()
         x = np.arange(2 * rows, dtype=np.float32).reshape(rows, 2)
         np.testing.assert_array_equal(model.run({"x": x, "y": x / 2})["difference"], x / 2)
-        assert made == [size] * times  # twice as much in place of a smaller one
+        assert made == [size] * times  # memory that is too small is doubled
 
 
 def test_what_becomes_an_array_is_one(model: CompiledModel) -> None:

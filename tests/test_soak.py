@@ -1,4 +1,4 @@
-"""`make soak`: its turns work, and its verdict notices what grows."""
+"""Tests that the turns of `make soak` leave nothing open, and that its verdict names resources that grow."""
 
 from __future__ import annotations
 

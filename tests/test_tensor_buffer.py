@@ -1,4 +1,4 @@
-"""Tensor buffers, beyond what stock's have."""
+"""Tests features of tensor buffers that stock LiteRT's buffers do not have."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from litert.tensor_buffer import TensorBuffer
 
 
 def model_of(element_type: str, shape: tuple[int, ...] = (2, 2)) -> CompiledModel:
-    """A model whose output is its input."""
+    """Builds a model whose output has the same data as its input."""
     builder = ModelBuilder()
     x = builder.input("x", element_type, shape)
     size = builder.constant("size", np.array(shape, np.int32))
@@ -60,7 +60,7 @@ def test_the_caller_s_memory_lives_as_long_as_the_buffer() -> None:
 
 
 def test_the_caller_s_memory_is_shared_wherever_it_lies() -> None:
-    array = np.zeros(9, np.float32)[1:]  # stock copies what is not on a multiple of 64
+    array = np.zeros(9, np.float32)[1:]  # stock copies arrays that are not 64-byte aligned
     buffer = TensorBuffer.create_from_host_memory(array)
     array[:] = 5
     np.testing.assert_array_equal(buffer.read(8, np.float32), array)
@@ -117,7 +117,7 @@ def test_an_array_over_read_only_memory_is_read_only() -> None:
     assert np.asarray(buffer).tolist() == [0, 1, 2, 3]
     with pytest.raises(ValueError, match="read-only"):
         buffer.array()[0] = 1
-    with suppress(BufferError):  # of NumPy before 2.1
+    with suppress(BufferError):  # raised by NumPy before 2.1
         assert not np.from_dlpack(buffer).flags.writeable
 
 

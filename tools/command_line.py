@@ -149,7 +149,7 @@ def _define(values: FlagValues, flag: Flag) -> None:
             values[name].parser.syntactic_help = f"a whole number from {least} to {most}"
     elif flag.is_repeated:
         absl.DEFINE_multi_string(name, list(default), text, **own)
-        values[name].help = text  # without what absl adds
+        values[name].help = text  # without the text that absl adds
     else:
         absl.DEFINE_list(name, list(default), text, **own)
 

@@ -130,7 +130,7 @@ class _Compared:
       source: The model that computes the reference; the compiled file itself, if no other model is given.
       compiled: Path of the compiled file; "" to compile the source.
       transformed: Path of the model that transformations made from the source; "" if there is none.
-      samples: inputs.
+      samples: Inputs of the runs.
       options: Options of the comparison.
     """
 

@@ -97,7 +97,7 @@ class ProgressBar:
         self._has_ended.set()
         with self._lock:
             self._due_s = math.inf
-            if not isinstance(error, KeyboardInterrupt):  # whose message replaces the line
+            if not isinstance(error, KeyboardInterrupt):  # the message of Ctrl-C replaces the line
                 self._clear()
         self._block.__exit__(kind, error, trace)
 

@@ -285,7 +285,7 @@ def open_device(wanted: str = "") -> OpenClDevice:
     Raises:
       LiteRtError: NOT_FOUND, if no OpenCL driver works on this machine, or no driver has the wanted device.
     """
-    import_pyopencl()  # first: it sets what pyopencl reads when it is imported
+    import_pyopencl()  # first, since it sets variables that pyopencl's import reads
     from vendor_reference.device.opencl_device import shared_device
 
     return shared_device(wanted)

@@ -148,7 +148,7 @@ class CompilerContext:
         def make(first: int, objects: Sequence[Any]) -> Any:
             try:
                 return column_table(slot, first, [answer(value) for value in objects])
-            except LiteRtError:  # one has no answer: they are asked one by one
+            except LiteRtError:  # one object has no answer: no table for this row
                 return ffi.NULL
 
         def get(handle: int, target: Any) -> None:

@@ -69,7 +69,7 @@ def export_plugin(factory: CompilerPluginFactory, origin: str = "") -> Mapping[s
 
 
 def _method(function: str) -> str:
-    """`LiteRtGetCompilerPluginSDKVersion` is `get_compiler_plugin_sdk_version`."""
+    """Converts a C function's name: `LiteRtGetCompilerPluginSDKVersion` to `get_compiler_plugin_sdk_version`."""
     words = re.sub(_WORD_BEGINS, "_", function.removeprefix("LiteRt"))
     return words.lower()
 
@@ -79,9 +79,9 @@ class _Plugin:
     """The object to which a `LiteRtCompilerPlugin` handle refers.
 
     Attributes:
-      transformations: that it has the host run, as an array.
-      kept: what C's pointers in them point at.
-      refusals: texts that C has pointers to, by the position of their op.
+      transformations: C array of the transformations that the host runs for the plugin.
+      kept: Objects to which pointers in `transformations` refer.
+      refusals: C texts with the reasons for refusals, by the position of the op; the host has pointers to them.
     """
 
     exported: ExportedPlugin
@@ -115,8 +115,8 @@ class _Result:
     """The object to which a `LiteRtCompiledResult` handle refers.
 
     Attributes:
-      modules: byte code, as arrays that hold on to its memory.
-      calls: a name, with a terminator, and the index of a module.
+      modules: Byte code modules, as C arrays that keep the memory alive.
+      calls: For each call, its name as a C text, and the index of its module.
     """
 
     modules: Sequence[Any]
@@ -250,7 +250,7 @@ class _Library:
         found = self._handles.get(result, _Result)
         _check(handle=handle)
         item(found.modules, index, "byte code module")
-        return Status.UNSUPPORTED  # there is none: the byte code is to be written
+        return Status.UNSUPPORTED  # there are no handles, only byte code
 
     def get_num_compiled_result_calls(self, result: int, number: Any) -> None:
         found = self._handles.get(result, _Result)

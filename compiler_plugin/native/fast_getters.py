@@ -35,7 +35,7 @@ FUNCTIONS = (INDEX, *COLUMNS)
 SLOT_SIZE = 16
 """Size in bytes of the two pointers that each fast getter reads."""
 
-assert STEP == 1 << 4  # what the code shifts by
+assert STEP == 1 << 4  # the machine code shifts by 4 bits
 
 _SONAME = "liblitert_npu_getters.so"
 _SLOTS = {name: SLOT_SIZE * number for number, name in enumerate(FUNCTIONS)}

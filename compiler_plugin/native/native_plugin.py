@@ -69,7 +69,7 @@ class NativePlugin(CompilerPlugin):
             if not plugin[0]:
                 raise library.error(f"{create} returns NULL instead of a plugin")
         except LiteRtError:
-            self._plugin = plugin[0]  # is destroyed although it failed, as in stock
+            self._plugin = plugin[0]  # destroyed even after a failure, as in stock LiteRT
             self.close()
             raise
         self._plugin = plugin[0]
@@ -154,7 +154,7 @@ class NativePlugin(CompilerPlugin):
                 self._library.call_plain("LiteRtDestroyCompiledResult", result[0])
 
     def companions(self, op_name: str, asset_path: str, data: memoryview) -> Sequence[Companion]:
-        return ()  # C has no function for it
+        return ()  # the C interface has no function for companions
 
     def close(self) -> None:
         if self._plugin:

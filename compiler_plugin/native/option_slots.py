@@ -76,7 +76,7 @@ def option_slots() -> Mapping[str, tuple[OptionSlot, ...]]:
 def hidden_options(operator: str) -> tuple[str, ...]:
     """Returns the options of a builtin operator that a plugin cannot read through the compiler context."""
     options_type = find_options_type(operator)
-    if options_type is None or operator == "STABLEHLO_COMPOSITE":  # which has slots of its own
+    if options_type is None or operator == "STABLEHLO_COMPOSITE":  # composites have their own slots
         return ()
     told = {slot.field for slot in option_slots().get(operator, ())}
     return tuple(

@@ -21,7 +21,7 @@ _ATTRIBUTES = ("id", "kind", "name", "shape", "value")
 
 
 class _Data(Protocol):
-    """`PortData` in `node.py`, which imports this file."""
+    """The methods of `PortData` in `node.py`. This file cannot import `node.py`, which imports this file."""
 
     def get_shape(self) -> tuple[int, ...] | None: ...
     def set_shape(self, shape: Sequence[int]) -> None: ...
@@ -30,7 +30,7 @@ class _Data(Protocol):
 
 
 class _Port(Protocol):
-    """`OutPort` there."""
+    """The attribute of `OutPort` in `node.py` that this file uses."""
 
     node: Any
 

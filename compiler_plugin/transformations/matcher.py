@@ -229,7 +229,7 @@ def _is_value_wanted(value: Array, wanted: typing.Any) -> bool:
     if isinstance(wanted, range | Between):
         return all(one in wanted for one in value.ravel().tolist())
     if isinstance(wanted, int | float):
-        try:  # mostly the first element tells, and the others need not be read
+        try:  # usually, the first element is enough to decide
             if not isclose(value.flat[0], wanted, rel_tol=_TOLERANCE):
                 return False
         except TypeError:  # text

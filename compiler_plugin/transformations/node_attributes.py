@@ -35,7 +35,7 @@ _INFERS = (
     "infer",
     "type_infer",
     "data_type",
-)  # attributes that say what an op without a definition is
+)  # attributes that describe an op without a definition
 _STANDARD = ("id", "name", "op", "type", "version")  # attributes that each node has
 
 

@@ -94,7 +94,7 @@ class FreeNames:
 
     def __init__(self, find_first: Callable[[], Iterable[str]] = tuple) -> None:
         self._find_first = find_first
-        self._taken: dict[str, int] | None = None  # with the last number behind each
+        self._taken: dict[str, int] | None = None  # maps each name to its last number
 
     def find_free(self, base: str) -> str:
         """Returns a name that is not in use, with a number appended if needed, and marks that name as in use."""

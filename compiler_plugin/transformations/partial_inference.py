@@ -197,7 +197,7 @@ class PartialInference:
             for tensor, shape in zip(tensors, shapes, strict=True):
                 if shape is None or not has_unknown(tensor) or len(shape) != len(tensor.shape):
                     continue
-                if probe is self._base:  # whose shapes are those of the tensors
+                if probe is self._base:  # its shapes are the tensors' real shapes
                     tensor.shape = shape
                 else:
                     probe.shapes[tensor] = shape

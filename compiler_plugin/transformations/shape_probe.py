@@ -221,7 +221,7 @@ class ShapeProbe:
                 for t in op.inputs
                 if t is not None and t.producer not in order and not self._has_value(t)
             ]
-            if any(self._is_settled(t) for t in left):  # one has no value
+            if any(self._is_settled(t) for t in left):  # one of the inputs has no value
                 self._values.update(dict.fromkeys(path))
                 return None
             if not left:
@@ -229,7 +229,7 @@ class ShapeProbe:
                 del path[last]
                 continue
             if left[0] in path:
-                sort_ops([t.producer for t in path if t.producer is not None])  # it names them
+                sort_ops([t.producer for t in path if t.producer is not None])  # raises an error
             path[left[0]] = None
         return list(order)
 
@@ -238,7 +238,7 @@ class ShapeProbe:
         return tensor.is_constant or (self._is_settled(tensor) and self._values[tensor] is not None)
 
     def _is_settled(self, tensor: Tensor) -> bool:
-        """Whether it is known without a run if a tensor has a value; records the result."""
+        """Returns whether it is clear without a run if a tensor has a value; records the result."""
         if tensor in self._values or tensor.is_constant:
             return True
         op = tensor.producer

@@ -38,7 +38,7 @@ class _Buffer:
     """A tensor buffer in shared memory.
 
     Attributes:
-      handle: the vendor's; None where the vendor does not know it.
+      handle: Handle of the vendor's table; None if the buffer is not registered with the table.
     """
 
     buffer: TensorBuffer
@@ -59,8 +59,8 @@ class _Call:
     """An invocation context of the vendor's table.
 
     Attributes:
-      own_types: of inputs and outputs that must lie in memory of the vendor's kind, with its sizes.
-      own: that memory.
+      own_types: Buffer types and sizes of the inputs and outputs that must be in the vendor's own memory.
+      own: Memory of these inputs and outputs.
     """
 
     context: Any
@@ -212,7 +212,7 @@ class _ServedTable:
         settings.options = options
 
     def _ring(self, number: int) -> None:
-        """A run."""
+        """Runs a call."""
         call = self._calls[number]
         if call.settings.are_taken:
             call.settings.give()

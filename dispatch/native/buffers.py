@@ -110,7 +110,7 @@ class Buffers:
 
     def set_tensor_buffer_event(self, buffer: int, event: int) -> None:
         self._get(buffer).event = self._handles.get(event, Event)
-        self._events.setdefault(buffer, []).append(event)  # which is the buffer's from now on
+        self._events.setdefault(buffer, []).append(event)  # the buffer owns the event from now on
 
     def _get(self, buffer: int) -> TensorBuffer:
         return self._handles.get(buffer, TensorBuffer)

@@ -9,8 +9,9 @@ import os
 
 from litert.abi.headers import declarations
 
-# What no header has. cffi makes no callback that takes a struct with bit fields by value: one of words is passed
-# in the same way. The functions are of `compiler_plugin/native/fast_getters.py`.
+# Declarations that are not in a header. cffi cannot make a callback that takes a struct with bit fields by value.
+# The struct of words replaces such a struct, because C passes both in the same way. The functions are in
+# `compiler_plugin/native/fast_getters.py`.
 _OURS = """
 typedef struct { uint32_t words[18]; } LiteRtRankedTensorTypeByValue;
 LiteRtStatus litert_npu_get_subgraph_op(LiteRtSubgraph, LiteRtParamIndex, LiteRtOp*);

@@ -51,7 +51,7 @@ def load_library(image: bytes, name: str, flags: int) -> Any:
         raise LiteRtError(
             Status.DYNAMIC_LOADING,
             f"the loader cannot load the generated library for native vendors: {error}",
-            os.environ.get("TMPDIR", "/tmp"),  # `gettempdir` raises where there is none
+            os.environ.get("TMPDIR", "/tmp"),  # `gettempdir` fails without a folder
             "Set TMPDIR to a directory on a file system without the mount option noexec.",
         ) from error
 

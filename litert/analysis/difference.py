@@ -64,7 +64,7 @@ class Difference:
         )
 
     def _place(self) -> str:
-        """The element's index: `5` of a vector, `[0, 2, 5]` of what has more dimensions."""
+        """Returns the element's index as text: `5` in a vector, `[0, 2, 5]` in a tensor with more dimensions."""
         if len(self.shape) < 2:
             return str(self.index)
         place: list[int] = []

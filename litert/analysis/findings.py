@@ -28,7 +28,7 @@ class Fault(IntEnum):
 
     GOLDEN = 0  # differs from the golden file: an earlier op may be at fault
     SHAPE = 1
-    AS_IT_IS = 2  # the file gives another value than the model with intermediate tensors as outputs
+    AS_IT_IS = 2  # the unchanged file gives another value than the file with more outputs
     RUNS_DIFFER = 3
     BIASED = 4
     OWN_ERROR = 5

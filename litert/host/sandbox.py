@@ -213,7 +213,7 @@ def find_programs(names: Sequence[str]) -> Sequence[str]:
 
 
 def _python_folders() -> Iterator[str]:
-    """Where Python and installed packages are; a program's own folder and `PYTHONPATH` have other files, too."""
+    """Yields the folders of Python and installed packages, without `PYTHONPATH`, which may have other files."""
     yield _PACKAGE
     for prefix in {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}:
         yield os.path.join(prefix, "lib")
@@ -225,7 +225,7 @@ def _python_folders() -> Iterator[str]:
 
 
 def _interpreter(program: str) -> Iterator[str]:
-    """The loader of an ELF program, which the kernel starts with it."""
+    """Yields the path of the loader that the kernel starts together with an ELF program, if there is one."""
     with suppress(OSError, struct.error), open(program, "rb") as stream:
         header = stream.read(64)
         if header[:5] != b"\x7fELF\x02":

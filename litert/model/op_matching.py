@@ -122,7 +122,7 @@ class OpMatching:
     def _match_in_gaps(self) -> None:
         place = {op: index for index, op in enumerate(self._before.ops)}
         waiting: dict[str, deque[Op]] = defaultdict(deque)
-        start = 0  # in `before`: the op behind the last known op
+        start = 0  # index in `before` of the op after the last known op
         for gap, anchor in self._gaps():
             end = place[self.ops[anchor]] if anchor else len(self._before.ops)
             if end < start:  # the anchor has moved

@@ -68,7 +68,7 @@ class _OpenedModel(NamedTuple):
     Attributes:
       model: Model whose constants are views of the source.
       source: File of the model, or its bytes.
-      manifest: manifest: Manifest of the file; None if another compiler made the file.
+      manifest: Manifest of the file; None if another compiler made the file.
       is_checked: Whether the whole file was compared with its digest.
       why_not_compiled: Sentences with the reasons why compiling at load failed; "" if it was not tried.
     """

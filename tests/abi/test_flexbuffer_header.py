@@ -1,4 +1,4 @@
-"""The reader of custom options for vendors in C reads what FlexBuffer writers write, and survives any bytes."""
+"""Tests the C header that reads custom options: it reads what FlexBuffer writers write, and survives any bytes."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ REFUSALS = {Status.INVALID_FLATBUFFER, Status.INVALID_ARGUMENT, Status.NOT_FOUND
 
 @dataclass
 class Reader:
-    """A program that includes the header."""
+    """A running program that includes the header, with its standard input, standard output and log."""
 
     requests: IO[bytes]
     answers: IO[bytes]
     log: Path
 
     def find(self, options: bytes, key: str) -> Any:
-        """The value of an option, or a status."""
+        """Returns the value of an option, or a status if there is no such value."""
         name = key.encode()
         self.requests.write(struct.pack("=I", len(options)) + options)
         self.requests.write(struct.pack("=I", len(name)) + name)
@@ -53,7 +53,7 @@ class Reader:
 
 
 def as_python(answer: Any) -> Any:
-    """A value in Python, from what the program printed."""
+    """Converts the program's output to a Python value."""
     if isinstance(answer, list):
         return [as_python(element) for element in answer]
     if isinstance(answer, int):
@@ -85,7 +85,7 @@ def reader(
 
 
 def as_found(value: Any) -> Any:
-    """A value of Python as the header's functions return it: they read no null and no map in a map."""
+    """Returns a value as the header's functions return it; they do not read null values or maps inside a map."""
     if isinstance(value, list | tuple):
         return [as_found(element) for element in value]
     return Status.INVALID_ARGUMENT if value is None or isinstance(value, Mapping) else value
@@ -120,7 +120,7 @@ def all_kinds() -> bytes:
         builder.VectorFromElements("mixed", [1, "two", 3.5, [4]])
         builder.String("s", "same")
         builder.Blob("data", b"blob")
-        builder.Key("k")  # the key, and a value that is a key
+        builder.Key("k")  # a value that is itself a key follows
         builder.Key("key")
     return bytes(builder.Finish())
 
@@ -138,7 +138,7 @@ def test_offsets_of_each_width_are_read(reader: Reader) -> None:
         assert reader.find(data, "before") == options["before"]
         assert reader.find(data, "numbers") == list(
             range(min(size, 1000))
-        )  # the program prints no more
+        )  # the program prints at most 1000 elements
         assert reader.find(data, "after") == "text"
     many = {f"option {i}": i for i in range(300)}
     check(reader, bytes(flexbuffers.Dumps(many)), many)
@@ -187,7 +187,7 @@ def test_a_struct_of_c_is_refused(reader: Reader, struct_of_c: bytes) -> None:
 
 
 def is_answer(found: Any) -> bool:
-    """Whether a value or one of the documented statuses was returned."""
+    """Returns whether the program returned a value or one of the documented statuses."""
     if isinstance(found, list):
         return all(map(is_answer, found))
     return not isinstance(found, Status) or found in REFUSALS

@@ -124,7 +124,7 @@ def test_names_of_ops_are_the_schema_s() -> None:
         r"kLiteRtOpCode(?:Tfl|Shlo)(\w+) = (\d+)", Path(header_path("op_codes.h")).read_text()
     )
     names = {int(number): name.lower() for name, number in entries}
-    names[127] = "placeholderforgreateropcodes"  # these three are other words in stock's header
+    names[127] = "placeholderforgreateropcodes"  # stock's header has other words for these three
     names[197], names[198] = "dotgeneral", "reducewindow"
     schema = {n: name.removeprefix("STABLEHLO_") for n, name in BUILTIN_OPERATORS.items()}
     assert names == {number: name.replace("_", "").lower() for number, name in schema.items()}

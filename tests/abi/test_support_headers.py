@@ -1,4 +1,4 @@
-"""The support library for vendors in C: what each header does, at its edges, in C and in C++, with sanitizers."""
+"""Tests each header of the support library for C vendors, also in edge cases, in C and C++, with sanitizers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PARTS = {
 
 
 def compiler(language: str) -> Sequence[str]:
-    """The start of a command that takes no warnings."""
+    """Returns the start of a compiler command that treats warnings as errors."""
     if shutil.which(LANGUAGES[language][0]) is None:
         pytest.skip(f"{LANGUAGES[language][0]} is not here")
     warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
@@ -52,7 +52,7 @@ def build(program: str, language: str, folder: Path, *options: str) -> Path:
 
 
 def run(program: Path, part: str) -> str:
-    """What a part says; it finds nothing wrong."""
+    """Runs a part of a program, checks that it succeeds, and returns its messages."""
     done = subprocess.run([program, part], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stderr

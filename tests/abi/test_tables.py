@@ -48,7 +48,7 @@ def test_a_slot_without_a_function_answers_unsupported_and_is_named_once(
     out = ffi.new("bool*")
     for _ in range(3):
         assert table.get_gelu_approximate_option(ffi.NULL, out) == Status.UNSUPPORTED
-    table.destroy_options(ffi.NULL)  # answers nothing
+    table.destroy_options(ffi.NULL)  # returns nothing
     assert [record.getMessage() for record in caplog.records] == [
         "vendor 'Acme' called get_gelu_approximate_option, which this host does not implement",
         "vendor 'Acme' called destroy_options, which this host does not implement",
@@ -93,14 +93,14 @@ def test_what_a_slot_raises_becomes_a_status_and_a_line_in_the_log(
     table, _kept = _context(get_op_code=get_op_code)
     assert table.get_op_code(ffi.NULL, ffi.NULL) == status
     assert caplog.records[0].getMessage().startswith("get_op_code: ")
-    if isinstance(raised, KeyboardInterrupt):  # who has called C gets it, once
+    if isinstance(raised, KeyboardInterrupt):  # the caller of C code gets it, once
         with pytest.raises(KeyboardInterrupt):
             check(0, "it failed")
     check(0, "it failed")
 
 
 def test_each_ctrl_c_in_callbacks_comes_to_who_has_called() -> None:
-    """Also one that comes before a callback's first statement, or behind its last."""
+    """Includes a Ctrl-C before a callback's first statement or after its last statement."""
 
     def get_op_code(op: int, out: Any) -> None:
         out[0] = 5

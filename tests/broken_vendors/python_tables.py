@@ -1,4 +1,4 @@
-"""Dispatch tables in Python for byte code of the vendor in C: they multiply, and break the rule of their name."""
+"""Dispatch tables in Python for the byte code of `plugin.c`; they multiply tensors, and most break one rule."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FUNCTION = struct.Struct("24sIII")
 
 
 class Table(Dispatch[object, HostInvocationContext]):
-    """Breaks nothing."""
+    """Multiplies without breaking a rule."""
 
     vendor_id = "Broken"
 
@@ -36,7 +36,7 @@ class Table(Dispatch[object, HostInvocationContext]):
         return object()
 
     def register_asset(self, device_context: object, asset_name: str, asset_buffer: Any) -> None:
-        """Gain is not for this table."""
+        """Ignores the asset, because this table does not support Gain."""
 
     def invocation_context_create(
         self,
@@ -59,21 +59,21 @@ class Table(Dispatch[object, HostInvocationContext]):
 
 
 class NothingWritten(Table):
-    """Has the results, and keeps them."""
+    """Computes the results, but does not write them to the outputs."""
 
     def invoke(self, invocation_context: HostInvocationContext) -> None:
         np.multiply(invocation_context.inputs[0], invocation_context.inputs[-1])
 
 
 class Asleep(Table):
-    """Fails in each run, and says why."""
+    """Reports an error with a reason in each run."""
 
     def invoke(self, invocation_context: HostInvocationContext) -> None:
         raise LiteRtError(Status.TIMEOUT_EXPIRED, "the NPU sleeps")
 
 
 class OneScratch(Table):
-    """All contexts share an array, and a run leaves it to others for a while."""
+    """Computes the results in an array that all contexts share, so that parallel runs overwrite each other."""
 
     scratch: Any = None
 
@@ -87,8 +87,8 @@ class _Memories(BufferHandlers[Any]):
     """Memory of the vendor's own kind.
 
     Attributes:
-      breaks: `shared`, if all memory is one; `forgets`, if what the host writes is lost; `early`, if it cannot be
-        destroyed.
+      breaks: `shared`, if all buffers use the same memory; `forgets`, if `unlock` clears the memory; `early`, if
+        `destroy` fails because the device is already closed; "" to break no rule.
     """
 
     supported_types = (123,)
@@ -113,7 +113,7 @@ class _Memories(BufferHandlers[Any]):
 
 
 class OwnMemory(Table):
-    """Breaks nothing, and takes no host memory."""
+    """Uses only memory of the vendor's own kind, which breaks the rule that `breaks` names, if any."""
 
     def __init__(self, breaks: str = "") -> None:
         self.buffer_handlers = _Memories(breaks)
@@ -148,7 +148,7 @@ class OwnMemory(Table):
 
 
 class _Later(AsyncInterface[HostInvocationContext]):
-    """Runs in a thread; the event is signaled by the thread that the function says."""
+    """Runs the call in a thread, which signals the event after the run, or before the run if `is_early`."""
 
     def __init__(self, table: Table, *, is_early: bool) -> None:
         self._table = table
@@ -164,7 +164,7 @@ class _Later(AsyncInterface[HostInvocationContext]):
             if self._is_early:
                 event.signal()
             threading.Event().wait(0.05)
-            if context.outputs[0] is not None:  # who was told too early has taken its buffers
+            if context.outputs[0] is not None:  # the host may have detached it
                 self._table.invoke(context)
             if not self._is_early:
                 event.signal()
@@ -174,23 +174,23 @@ class _Later(AsyncInterface[HostInvocationContext]):
 
 
 class Asynchronous(Table):
-    """Breaks nothing, and does not wait."""
+    """Runs asynchronously without breaking a rule."""
 
     capabilities = Capability.BASIC | Capability.ASYNC
     async_interface = _Later(Table(), is_early=False)
 
 
 class EarlyEvent(Asynchronous):
-    """Says that the outputs are written, and writes them later."""
+    """Signals the event before it writes the outputs."""
 
     async_interface = _Later(Table(), is_early=True)
 
 
 def read_functions(byte_code: memoryview) -> dict[str, int]:
-    """Numbers of inputs by function.
+    """Returns the number of inputs of each function, by the function's name.
 
     Raises:
-      LiteRtError: INCOMPATIBLE_BYTE_CODE_VERSION, for bytes that are no byte code.
+      LiteRtError: INCOMPATIBLE_BYTE_CODE_VERSION, if the bytes are not byte code of `plugin.c`.
     """
     size = 8 + 64 * _FUNCTION.size
     if len(byte_code) != size or struct.unpack_from("<I", byte_code)[0] != _MAGIC:

@@ -1,4 +1,4 @@
-"""Codecs: what they write they read, defaults are left out, and errors name the element."""
+"""Tests codecs: they read what they write, they leave out default values, and errors name the element."""
 
 from __future__ import annotations
 

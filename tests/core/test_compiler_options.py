@@ -1,4 +1,4 @@
-"""What a plugin reads of the user's custom ops, as in LiteRT's compiler options."""
+"""Tests how a plugin reads the user's custom ops from LiteRT's compiler options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text about an index that is too large says which indices there are."""
+"""Tests that the message for an index out of range lists the existing indices."""
 
 import pytest
 

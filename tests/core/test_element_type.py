@@ -1,4 +1,4 @@
-"""Element types from NumPy's."""
+"""Tests the conversion of NumPy types to element types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one error: its text, its status, and its way to another process."""
+"""Tests `LiteRtError`: its text, its status, and its transfer to another process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formulas of work sizes."""
+"""Tests the formulas for work sizes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_formula_is_evaluated(text: str, value: int) -> None:
         ("(" * 100 + "X" + ")" * 100, "contains more than 50 nested parentheses"),
         ("X+" * 1200 + "X", "has 2401 characters, but may have at most 2000"),
         ("X\n", "contains the invalid character '\\n' at column 2"),
-        ("\u0662", "at column 1"),  # a digit, to Python
+        ("\u0662", "at column 1"),  # Python accepts this character as a digit
     ],
 )
 def test_a_text_that_is_no_formula_is_refused(text: str, says: str) -> None:
@@ -88,7 +88,7 @@ def test_a_value_that_is_no_size_is_an_error(text: str, says: str) -> None:
     ("text", "value"),
     [
         ("INPUT0_DIMS[0]", 2),
-        ("INPUT0_DIMS[1]", 5),  # F is a tensor's last dimension of four
+        ("INPUT0_DIMS[1]", 5),  # with rank 4, F is the last dimension
         ("INPUT0_SHAPE[1]", 3),
         ("INPUT1_SHAPE[0] * OUTPUT0_SHAPE[ 1 ]", 54),
         ("OUTPUT0_DIMS[2]+X", 6),

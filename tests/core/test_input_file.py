@@ -1,4 +1,4 @@
-"""Files to read: regular ones, and nothing that blocks, never ends, or is no file."""
+"""Tests that input files must be regular files, so that reading a file cannot block or last forever."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_file_that_cannot_be_read_is_an_error_in_words(
 
 
 def test_a_small_file_stays_as_it_was_read(tmp_path: Path) -> None:
-    """A mapped one would end the process, since there is nothing behind its pages."""
+    """Checks that a small file is not mapped: reading pages of a truncated mapped file would end the process."""
     path = tmp_path / "a"
     path.write_bytes(b"model" * 10000)
     with MappedFile(path) as file:

@@ -1,4 +1,4 @@
-"""The machine code that takes SIGBUS, for both machines, run by an emulator."""
+"""Tests the machine code of the SIGBUS handler in an emulator, for both CPU architectures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def answer_calls(processor: Machine, address: int, note: Callable[[Sequence[int]
 
 
 def take(machine: str, si_code: int, answer: int) -> tuple[int, list[int], list[list[int]]]:
-    """The note after a signal, what `mmap` was asked, and what the next handler got."""
+    """Runs the handler; returns its note, the arguments of `mmap`, and the arguments for the next handler."""
     processor = Machine(machine, handler_code(machine, PAGES[machine], NOTE, ORIGINAL))
     cpu = processor.cpu
     asked: list[int] = []

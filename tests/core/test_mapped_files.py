@@ -1,4 +1,4 @@
-"""A mapped file that becomes shorter is an error in processes of ours; other bus errors stay what they were."""
+"""Tests that a mapped file that becomes shorter causes an error, and that other bus errors are unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress is told where work is done, and heard by one listener."""
+"""Tests that work reports its progress to the listener."""
 
 from __future__ import annotations
 

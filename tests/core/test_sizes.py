@@ -1,4 +1,4 @@
-"""Sizes that a run tells: they compute like numbers, in C's way, and their largest value is never too small."""
+"""Tests sizes that are known only in a run: they compute as in C, and their maximum is never too small."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_no_shape_within_bounds_is_larger_than_the_largest(
     try:
         most = find_largest(size, lambda _: bound)
     except LiteRtError:
-        most = -1  # nothing within the bounds has a value
+        most = -1  # no shape within the bounds gives a value
     actual = at(data.draw(st.integers(0, batch)), data.draw(st.integers(0, features)))
     try:
         value = evaluate(size, lambda _: actual, "")

@@ -1,4 +1,4 @@
-"""Spans are recorded where somebody records, and nowhere else."""
+"""Tests that spans are recorded only while a recording is active."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A vendor has several names."""
+"""Tests that the different names of a vendor are recognized as the same vendor."""
 
 from __future__ import annotations
 

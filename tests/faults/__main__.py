@@ -1,7 +1,7 @@
-"""`make faults`: each command, with each call that it makes failed once; the exit status is 1 for a problem.
+"""`make faults`: runs each command many times, and each time lets another call fail; exits with 1 for a problem.
 
-`--action=interrupt` is Ctrl-C at each of these places, `--action=kill` the end of the process.
-`--moments=300` ends it at so many moments instead, wherever it is then, and runs it again.
+With `--action=interrupt`, the call is interrupted by Ctrl-C instead; with `--action=kill`, the process is killed.
+`--moments=300` kills each command at 300 random moments instead, and then runs it again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def main() -> int:
-    """Tries commands in processes of their own, as many at a time as there are cores."""
+    """Tries each command in its own process, by default as many in parallel as there are cores."""
     parser = argparse.ArgumentParser(prog="make faults")
     parser.add_argument("commands", nargs="*", help="by default all: " + ", ".join(COMMANDS))
     parser.add_argument("--action", choices=ACTIONS, default="fail")

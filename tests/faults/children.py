@@ -1,4 +1,4 @@
-"""Takes the hook along into the processes that a command starts."""
+"""Installs the hook in the child processes that a command starts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.faults.hook import Hook
 _TESTS = Path(__file__).resolve().parents[1]
 _BEGIN = "tests.faults.children:begin"
 _SERVERS = ("litert.host.child:serve", "litert.host.serving:serve")
-"""They get what they serve as their first argument."""
+"""Functions whose first argument is the function that the child process serves."""
 
 
 def follow(hook: Hook) -> None:
-    """Has the processes that this one starts from now on do the same as it, at the same place."""
+    """Installs a hook with the same place and action in all processes that this process starts from now on."""
     start: Any = child_process._start
 
     def start_watched(
@@ -41,7 +41,7 @@ def follow(hook: Hook) -> None:
 
 
 def begin(wanted: str, action: str, log: str, target: str, *arguments: str) -> None:
-    """In the child: watches it, and does what it is for."""
+    """Installs the hook in the child process, and then runs the process's own function."""
     name = arguments[0] if target in _SERVERS else target
     hook = Hook(int(log), wanted, action, name)
     follow(hook)

@@ -1,4 +1,4 @@
-"""The commands that are made to fail, and the files that they work on."""
+"""The commands of `make faults`, and their input files."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Command:
     """A command line.
 
     Attributes:
-      text: of the command line; words with spaces between them.
-      outputs: files that it writes, or folders.
-      is_cold: whether no cache has anything for it.
+      text: Command line, with words separated by spaces.
+      outputs: Files and folders that the command writes.
+      is_cold: Whether all caches are empty before the command runs.
     """
 
     text: str
@@ -35,7 +35,7 @@ class Command:
     is_cold: bool = False
 
     def run(self) -> int:
-        """Runs it in this process; returns its exit status."""
+        """Runs the command in this process, and returns its exit status."""
         program, *arguments = self.text.split()
         main: Callable[[Sequence[str]], int] = {
             "apply_plugin": apply_plugin,
@@ -51,7 +51,7 @@ COMPILED: Mapping[str, Command] = {
     "npu.tflite": Command(f"{_APPLY} --reference_ops=ADD in.tflite npu.tflite", ["npu.tflite"]),
     "kernel.tflite": Command(f"{_APPLY} in.tflite kernel.tflite", ["kernel.tflite"]),
 }
-"""Compiled files that commands work on; the second one has a user's kernel alone, which is soon built."""
+"""Compiled files that commands read. The second file contains only a user's kernel, which is built quickly."""
 
 COMMANDS: Mapping[str, Command] = {
     "apply": Command(f"{_APPLY} --reference_ops=ADD in.tflite out.tflite", ["out.tflite"]),
@@ -86,7 +86,7 @@ COMMANDS: Mapping[str, Command] = {
 
 
 def write_inputs(folder: Path) -> None:
-    """Writes what the commands read, but for compiled files."""
+    """Writes the input files of the commands, except the compiled files."""
     b = ModelBuilder()
     x = b.input("x", "float32", (1, 4))
     y = b.custom("MyOp", [x], [("y", "float32", (1, 4))])

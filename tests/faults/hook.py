@@ -1,8 +1,10 @@
-"""Makes one call fail: of a file, a mapping, an array or OpenCL, that the project's own code makes.
+"""Makes one call in the project's own code fail: a call for a file, a mapping, an array, or of OpenCL.
 
-Python tells a profile function of each call of a function in C, before it happens; an exception there takes the
-call's place, as if the system had refused. Types of `mmap` and pyopencl are not told so: they are wrapped.
-A place is a function and the lines of the project that lead to it; in a child process also what the child is for.
+Python calls the profile function before each call of a C function. An exception in the profile function replaces
+the call, as if the system had refused it. Python does not report calls of the types of `mmap` and pyopencl; these
+types are wrapped instead.
+
+A place is a C function and the lines of the project that call it; in a child process, also the child's function.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _DEPTH = 3
 _PIPES = tuple(
     f"litert/host/{name}.py" for name in ("child_process", "child", "child_side", "serving")
 )
-"""Their calls are on pipes, which have other faults: their ends are gone."""
+"""Modules whose file calls are ignored: they use pipes, which fail in other ways, when the other end is closed."""
 _FILE_CALLS = {
     "chmod", "close", "copy_file_range", "dup", "fchmod", "fdatasync", "fstat", "fsync", "ftruncate", "link",
     "listdir", "lseek", "lstat", "memfd_create", "mkdir", "open", "pipe", "posix_fallocate", "pread", "pwrite",
@@ -60,20 +62,20 @@ _OPENCL_METHODS = (
 
 Act = Callable[[str], None]
 Reach = Callable[[str, str, FrameType | None], None]
-"""Gets kind and name of a call, and the frame that makes it."""
+"""Function of the kind of a call, the name of its function, and the calling frame."""
 
 
 class Hook:
-    """Watches the calls of this process."""
+    """Watches the calls in this process."""
 
     def __init__(self, log: int, wanted: str = "", action: str = "fail", child: str = "") -> None:
-        """Does the action where the wanted place is reached for the first time.
+        """Creates a hook, which performs the action when the process reaches the wanted place for the first time.
 
         Args:
-          log: descriptor of a file that gets each place, once, when it is reached.
-          wanted: a place; "" for none.
-          action: of `ACTIONS`.
-          child: what this process is for, if a child that the command has started.
+          log: Descriptor of a file to which the hook writes each place, once, when the process reaches it.
+          wanted: The wanted place; "" for no place.
+          action: Name of the action, a key of `ACTIONS`.
+          child: Name of this process's function if the command has started this process; otherwise "".
         """
         self.log = log
         self.wanted = wanted
@@ -82,7 +84,7 @@ class Hook:
         self._places: set[str] = set()
 
     def start(self) -> None:
-        """Watches from now on, in threads that start later, too."""
+        """Starts to watch this thread and the threads that start later."""
         if "pyopencl" in sys.modules:
             _wrap_opencl(self._reach)
         else:
@@ -92,7 +94,7 @@ class Hook:
         sys.setprofile(self._profile)
 
     def stop(self) -> None:
-        """Watches no more."""
+        """Stops watching."""
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type, unused-ignore]
         self.wanted = ""
@@ -114,13 +116,13 @@ class Hook:
 
 
 def _kind(function: Any) -> str:
-    """`file`, `array`, or "" for other functions."""
+    """Returns the kind of a C function: `file`, `array`, or "" for other functions."""
     owner, name = getattr(function, "__self__", None), function.__name__
     if getattr(owner, "__name__", "") == "posix":
         return "file" if name in _FILE_CALLS else ""
     if isinstance(owner, io.IOBase):
         is_file = not isinstance(owner, io.BytesIO | io.StringIO)
-        is_told = owner is sys.stderr  # without it, no error can be shown
+        is_told = owner is sys.stderr  # otherwise no error could be printed
         return "file" if name in _STREAM_CALLS and is_file and not is_told else ""
     if name == "open" and getattr(function, "__module__", "") in ("io", "_io"):
         return "file"
@@ -130,7 +132,7 @@ def _kind(function: Any) -> str:
 
 
 def _place(kind: str, name: str, frame: FrameType | None) -> str:
-    """ "" for a call that no code of the project makes, or that imports a module."""
+    """Returns the place of a call; "" for a call outside the project's code, in an import, or for a pipe."""
     lines: list[str] = []
     while frame is not None:
         path = frame.f_code.co_filename
@@ -154,13 +156,13 @@ def _wrap_mmap(reach: Reach) -> None:
 
 
 class _OpenClFinder:
-    """Wraps pyopencl once it is imported: who imports it prepares that."""
+    """Wraps pyopencl when it is imported. The hook must not import it, because the project prepares the import."""
 
     def __init__(self, reach: Reach) -> None:
         self._reach = reach
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> object:
-        """Finds pyopencl as others do, each time that somebody looks for it."""
+        """Returns pyopencl's spec, whose loader also wraps the module; None for other modules."""
         spec: Any = PathFinder.find_spec(name) if name == "pyopencl" else None
         if spec is None:
             return None
@@ -206,7 +208,7 @@ def _watched_type(name: str, kind: Any, reach: Reach) -> Any:
 
 
 def fail(kind: str) -> None:
-    """Does what the system does that has no more of it."""
+    """Raises the error that a call of this kind raises if the system lacks resources or a disk fails."""
     if kind == "array":
         raise MemoryError("Unable to allocate 64.0 GiB for an array")
     if kind == "opencl":
@@ -219,12 +221,12 @@ def fail(kind: str) -> None:
 
 
 def interrupt(kind: str) -> None:
-    """Ctrl-C, as Python has it."""
+    """Raises the exception that Ctrl-C causes."""
     raise KeyboardInterrupt
 
 
 def kill(kind: str) -> None:
-    """The process ends there."""
+    """Kills the process."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 

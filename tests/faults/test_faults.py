@@ -1,4 +1,4 @@
-"""Some commands and places of `make faults`: a call fails, Ctrl-C comes or the process ends there."""
+"""Tests some commands of `make faults` at some places, where a call fails, is interrupted, or ends the process."""
 
 from __future__ import annotations
 

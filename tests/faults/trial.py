@@ -1,4 +1,4 @@
-"""Runs a command once for each place that can fail, in a fork of this process, and judges what it leaves."""
+"""Runs a command once for each place that can fail, in a fork of this process, and checks the resulting files."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ _DEFECT = re.compile(
     r"This is a defect of|Traceback \(most recent call last\)|Exception ignored|Error in sys\.excepthook"
 )
 _REFUSES_OUTPUT = "ALREADY_EXISTS"
-"""What a command says that replaces no file: a killed one may have been done."""
+"""Status of commands that replace no files. The run after a kill may fail so if the killed run was complete."""
 _TEMPORARY = re.compile(r"(.*/)?\.[^/]+\.tmp(/.*)?")
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A place where a command does not end as it should, and how it ends."""
+    """A place at which a command fails in a wrong way, and a description of the problem."""
 
     place: str
     what: str
 
 
 class CommandTrial:
-    """One command, in folders below one of its own."""
+    """Runs of one command, in subfolders of one folder."""
 
     def __init__(self, name: str, folder: Path) -> None:
-        """Makes the inputs, and runs the command once as it is, to know what it makes."""
+        """Writes the inputs, and runs the command once without a fault, to record its outputs."""
         self._command = COMMANDS[name]
         self._folder = folder
         self._template, self._work = folder / "template", folder / "work"
@@ -69,13 +69,13 @@ class CommandTrial:
         self._made = _contents(self._work)
 
     def places(self) -> Sequence[str]:
-        """Where the command can fail, in the order in which it comes there."""
+        """Returns the places at which the command can fail, in the order in which the command reaches them."""
         self._prepare(self._command, has_output=True)
         self._end(self._fork(self._command), "watching")
         return list(dict.fromkeys((self._folder / "places").read_text().splitlines()))
 
     def try_places(self, places: Sequence[str], action: str) -> Iterator[Problem]:
-        """Runs the command once for each place, where the action happens; yields what is wrong after it."""
+        """Runs the command once for each place, with the action at this place; yields the problems."""
         for number, place in enumerate(places):
             self._prepare(self._command, has_output=number % 2 == 0)
             before = _contents(self._work)
@@ -84,7 +84,7 @@ class CommandTrial:
                 yield Problem(place, what)
 
     def try_moments(self, count: int, random: Random) -> Iterator[Problem]:
-        """Ends the command at so many moments of its time, and runs it again; yields what is wrong after that."""
+        """Kills the command at `count` random moments, and each time runs it again; yields the problems."""
         start = time.monotonic()
         self._prepare(self._command, has_output=True)
         self._end(self._fork(self._command, watched=False), "measuring")
@@ -106,7 +106,7 @@ class CommandTrial:
                 yield Problem(f"{moment_s:.3f} s of {duration_s:.3f}", what)
 
     def _prepare(self, command: Command, *, has_output: bool) -> None:
-        """A new folder to work in, with the inputs, and perhaps with files where the outputs go."""
+        """Makes a new working folder with the inputs, and if `has_output`, with old files in place of outputs."""
         shutil.rmtree(self._work, ignore_errors=True)
         shutil.copytree(self._template, self._work)
         if command.is_cold:
@@ -124,7 +124,7 @@ class CommandTrial:
         watched: bool = True,
         kill_s: float = _TIMEOUT_S,
     ) -> int:
-        """The exit status, or minus the signal; what is printed lies in files."""
+        """Runs a command in a fork, with its output in files; returns its exit status or negative signal."""
         child = os.fork()
         if not child:
             status = 99
@@ -152,7 +152,7 @@ class CommandTrial:
         return os.open(self._folder / name, flags)
 
     def _run(self, command: Command, hook: Hook | None) -> int:
-        """In the fork."""
+        """Runs the command in the forked process."""
         os.chdir(self._work)
         os.dup2(self._open("stdout"), 1)
         os.dup2(self._open("stderr"), 2)
@@ -173,7 +173,7 @@ class CommandTrial:
             raise RuntimeError(f"{name} ends with {status} without a fault: {self._said()}")
 
     def _mistakes(self, action: str, status: int, before: Mapping[str, bytes]) -> Iterator[str]:
-        """What is wrong with how the command has ended, and with what it has left."""
+        """Yields the mistakes in the end of the command, in its messages and in the files that remain."""
         said, after = self._said(), _contents(self._work)
         is_killed = action == "kill" and status == -signal.SIGKILL
         if status == -signal.SIGALRM:
@@ -190,9 +190,9 @@ class CommandTrial:
             if (is_killed and _TEMPORARY.fullmatch(name)) or after.get(name) == before.get(name):
                 continue
             if name in after and after[name] == self._made.get(name):
-                continue  # whole: what failed came later
+                continue  # complete: the failed call came later
             if is_killed and name not in self._command.outputs and name in self._made:
-                continue  # in a folder that is new
+                continue  # in a new folder
             state = "gone" if name not in after else "left" if name not in before else "changed"
             yield f"{name} is {state}, exit status {status}: {said[-500:]}"
         if not status:
@@ -202,10 +202,11 @@ class CommandTrial:
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
-    """What lies in a folder, by path; of what is not the same each time, only whether it is whole.
+    """Returns the contents of the files in a folder, by path, without parts that differ from run to run.
 
-    A `.bin` has a driver's code, a library its compiler's; a compiled file may have its user's seal. Arrays are in
-    other bytes where a file cannot be sought in.
+    Files `.bin` and `.so` contain a compiler's code, and are only checked for completeness. Compiled files are
+    compared without their digest and seal, because only some have the user's seal. For a `.npz` file, only the
+    arrays are compared, because the other bytes differ if the file was written without random access.
     """
     found = {}
     for path in (path for path in folder.rglob("*") if path.is_file()):

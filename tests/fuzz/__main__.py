@@ -1,6 +1,6 @@
-"""`make fuzz`: all targets, or those that are named, for some seconds each; the exit status is 1 for a finding.
+"""`make fuzz`: fuzzes the named targets, or all targets, for some seconds each; exits with 1 if it finds a defect.
 
-Atheris chooses inputs by the code that they reach, where it is installed; elsewhere they are chosen by chance.
+If Atheris is installed, it chooses inputs that reach new code; otherwise the inputs are random.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FOLDER = ROOT / "build" / "fuzz"
 
 
 def main() -> int:
-    """Tries targets, as many at a time as there are cores, and prints a line for each."""
+    """Tries the targets in parallel, by default one for each core, and prints a line for each target."""
     parser = argparse.ArgumentParser(prog="make fuzz")
     parser.add_argument("targets", nargs="*", help="by default all: " + ", ".join(target_names()))
     parser.add_argument("--seconds", type=float, default=60, help="for each target")

@@ -1,7 +1,7 @@
-"""Damage that a reader may take: a model's graph is changed in one to three places, and written anew.
+"""Damages models so that the model reader may accept them: changes one to three places in the graph.
 
-Ops, tensors and options are swapped, and get values of other kinds, so that what reads them all the way down is
-reached: stock's interpreter, the vendor's loader, kernels.
+Ops, tensors and options are exchanged, and get values of other kinds, so that the damage reaches the code after
+the reader: stock LiteRT's interpreter, the vendor's loader, and kernels.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SCALES = (0.0, 1.0, 0.5, -1.0, 1e-30, 1e30, float("nan"), float("inf"))
 def damage_graph(
     data: bytes, random: Random, damage_byte_code: Callable[[bytes, Random], bytes] = damage_bytes
 ) -> bytes:
-    """Changes a model's graph; the bytes of one that cannot be read or written."""
+    """Changes a model's graph; if the model cannot be read or written, changes its bytes instead."""
     try:
         model = read_model(data)
         for _ in range(random.choice((1, 1, 2, 3))):
@@ -66,7 +66,7 @@ def _damage_once(
 
 
 def _tell_of_byte_code(model: Model) -> None:
-    """Lets a manifest name the byte code as it is, as the one of a hostile compiler does."""
+    """Updates the digests of the byte code in the manifest, as a hostile compiler does."""
     with suppress(LiteRtError):
         if manifest := read_manifest(model):
             modules = [Digest.of(module.blob) for module in model.byte_code]
@@ -95,7 +95,7 @@ def _damage_op(op: Op, subgraph: Subgraph, model: Model, random: Random) -> None
 
 
 def _damaged_table(table: Table | None, random: Random) -> Table | None:
-    """Options with another number in one field, where the schema takes it."""
+    """Returns options with another number in one field, if the schema allows this number."""
     fields = dict(table.fields()) if table else {}
     numbers = [name for name, value in fields.items() if isinstance(value, int | float)]
     if table is None or not numbers:
@@ -146,7 +146,7 @@ def _damaged_shape(
 
 
 def _damage_lists(model: Model, subgraph: Subgraph, random: Random) -> None:
-    """Leaves out, doubles or swaps one of the things that stand in a row."""
+    """Removes, duplicates or swaps elements of a list, or replaces an input or output of the subgraph."""
     rows: list[list[Any]] = [subgraph.inputs, subgraph.outputs, subgraph.ops, model.metadata]
     rows += [model.subgraphs, model.signatures]
     rows += [arguments for s in model.signatures for arguments in (s.inputs, s.outputs)]

@@ -1,4 +1,4 @@
-"""Models to begin with, by the project's own builder."""
+"""Builds the models that are seeds for fuzzing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHAPE = (1, 4, 4, 3)
 
 @cache
 def network(op: str = "ADD") -> bytes:
-    """A convolution, a pool and one more op, of float32 tensors; the reference vendor takes all of it."""
+    """Builds a float32 model of a convolution, a pooling and a third op; the reference vendor takes all three."""
     b = ModelBuilder()
     x = b.input("x", "float32", SHAPE)
     weights = b.constant("w", np.full((2, 3, 3, 3), 0.125, np.float32))
@@ -37,7 +37,7 @@ def network(op: str = "ADD") -> bytes:
 
 @cache
 def varied(op: str = "MyOp") -> bytes:
-    """A custom op or another, quantization, dynamic shape, control flow, signatures and metadata."""
+    """Builds a model with a custom op or another op, quantization, a dynamic shape, control flow and metadata."""
     b = ModelBuilder("varied")
     x = b.input("x", "float32", (1, 4), shape_signature=(-1, 4))
     q = b.input("q", "int8", (4,), quantization=Quantization([0.5], [3]))
@@ -69,5 +69,5 @@ def varied(op: str = "MyOp") -> bytes:
 
 
 def all_models() -> Sequence[bytes]:
-    """Models of each kind, compiled ones too."""
+    """Returns models of each kind, including a compiled model."""
     return [network(), varied(), one_call(), varied() + b"PK\5\6" + bytes(18)]

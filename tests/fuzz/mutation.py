@@ -1,4 +1,4 @@
-"""Damage: another input is made of a good one, by the numbers of a generator alone."""
+"""Damages valid inputs; the random generator alone determines the damage."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _JSON_VALUES: Sequence[Any] = (
 
 
 def damage_bytes(data: bytes, random: Random) -> bytes:
-    """Changes, moves, doubles or cuts a few bytes."""
+    """Changes, moves, duplicates or deletes a few bytes."""
     changed = bytearray(data)
     for _ in range(random.choice((1, 1, 1, 2, 4))):
         _damage_once(changed, random)
@@ -44,7 +44,7 @@ def damage_bytes(data: bytes, random: Random) -> bytes:
 
 
 def random_number(random: Random) -> int:
-    """One that is often a limit of something, or beside it."""
+    """Returns a number that is often a limit, for example of a type, or next to a limit."""
     return random.choice(_NUMBERS) + random.choice((0, 0, 0, 1, -1))
 
 
@@ -73,7 +73,7 @@ def _damage_once(data: bytearray, random: Random) -> None:
 
 
 def damage_text(data: bytes, random: Random, words: Sequence[str] = ()) -> bytes:
-    """Leaves out, doubles or replaces words of a text."""
+    """Removes, duplicates or replaces words of a text."""
     pieces = _TOKENS.findall(data)
     if not pieces or random.random() < 0.1:
         return damage_bytes(data, random)
@@ -89,7 +89,7 @@ def damage_text(data: bytes, random: Random, words: Sequence[str] = ()) -> bytes
 
 
 def damage_json(data: bytes, random: Random) -> bytes:
-    """Changes values of a JSON document; at times its text."""
+    """Changes values of a JSON document, or sometimes its text."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
@@ -102,7 +102,7 @@ def damage_json(data: bytes, random: Random) -> bytes:
 
 
 def damage_value(document: Any, random: Random) -> Any:
-    """A JSON value with another one somewhere in it."""
+    """Returns a copy of a JSON value in which one value is changed, at any depth."""
     if not isinstance(document, dict | list) or not document or random.random() < 0.05:
         return _other_value(document, random)
     document = document.copy()

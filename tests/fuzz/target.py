@@ -1,4 +1,4 @@
-"""What is fuzzed: each module in `targets/` has one reader, or one way through the project, as `TARGET`."""
+"""Defines fuzz targets. Each module in `targets/` has a `TARGET`, which runs one reader or another code path."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from tests.fuzz.mutation import damage_bytes
 
 _TARGETS = Path(__file__).parent / "targets"
 FINDINGS = Path(__file__).parent / "findings"
-"""A folder for each target, with inputs that broke something once."""
+"""Folder with a subfolder for each target, which contains inputs that once revealed a defect."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """One thing to fuzz.
+    """Code to fuzz.
 
     Attributes:
-      seeds: makes the inputs to begin with, which are good.
-      run: takes an input. A `LiteRtError` is an answer; any other exception is a defect, as are a crash, a hang
-        and gigabytes.
-      damage: makes another input of one.
-      test_runs: how many damaged inputs the tests try.
+      seeds: Function that makes the first inputs, which are valid.
+      run: Function that runs the code on an input. It may raise `LiteRtError`; any other exception is a defect, as
+        are a crash, a hang and the use of gigabytes of memory.
+      damage: Function that makes a damaged input from an input.
+      test_runs: Number of damaged inputs in the tests.
     """
 
     seeds: Callable[[], Sequence[bytes]]
@@ -37,29 +37,29 @@ class Target:
     test_runs: int = 2000
 
     def inputs(self, name: str) -> Sequence[bytes]:
-        """The seeds, then what broke something once."""
+        """Returns the seeds, then the inputs that once revealed a defect."""
         found = sorted((FINDINGS / name).glob("*"))
         return [*self.seeds(), *(path.read_bytes() for path in found)]
 
 
 def target_names() -> Sequence[str]:
-    """The names of all targets."""
+    """Returns the names of all targets."""
     return sorted(module.name for module in pkgutil.iter_modules([str(_TARGETS)]))
 
 
 def load_target(name: str) -> Target:
-    """Imports a target, and with it what it fuzzes."""
+    """Imports a target, together with the code that it fuzzes."""
     target: Target = import_module(f"tests.fuzz.targets.{name}").TARGET
     return target
 
 
 def write_input(name: str, data: bytes, beside: Mapping[str, bytes] | None = None) -> str:
-    """Writes an input to a file, for what reads files; returns its path.
+    """Writes an input to a file, for code that reads files; returns the path.
 
     Args:
-      name: of the file.
-      data: in it.
-      beside: further files in its folder.
+      name: Name of the file.
+      data: Content of the file.
+      beside: Contents of further files in the same folder, by name.
     """
     for other, contents in {**(beside or {}), name: data}.items():
         with open(os.path.join(_folder(), other), "wb") as file:
@@ -69,5 +69,5 @@ def write_input(name: str, data: bytes, beside: Mapping[str, bytes] | None = Non
 
 @cache
 def _folder() -> str:
-    """A folder of this process, in the temporary folder that `trials` gives it, and removes."""
+    """Returns a folder of this process, in the temporary folder that `trials` provides and removes."""
     return tempfile.mkdtemp(prefix="litert-npu-fuzz-")

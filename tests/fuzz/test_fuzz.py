@@ -1,4 +1,4 @@
-"""Each target of `make fuzz` takes its seeds, what broke it once, and some damaged inputs, the same each time."""
+"""Tests each target of `make fuzz` with seeds, inputs that once revealed defects, and the same damaged inputs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The child's side: `python -m tests.fuzz.trial`, one target with many inputs, until time or runs are over.
+"""The child process of the fuzzer: `python -m tests.fuzz.trial` tries many inputs on one target.
 
-Each input is in a file before it is tried, so that the parent finds the one that ended the process.
+The child writes each input to a file before it tries the input, so that the parent finds the input that ended the
+process.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from litert.core.errors import LiteRtError
 from tests.fuzz.target import Target, load_target
 
 CURRENT = "current"
-"""The file with the number of runs, then the size of the input that is tried, and the input."""
+"""Name of the file with the number of runs, the size of the current input, and the input."""
 HEADER = struct.Struct("<QQ")
 
 _MOST_BYTES = 1 << 20
@@ -41,7 +42,7 @@ _PACKAGES = [
 
 
 class Trial:
-    """Tries inputs on a target, and keeps those that show a defect."""
+    """Tries inputs on a target, and keeps inputs that reveal a defect."""
 
     def __init__(self, target: Target, folder: Path) -> None:
         self._target = target
@@ -64,7 +65,7 @@ class Trial:
             self._keep(data, error)
 
     def _keep(self, data: bytes, error: Exception) -> None:
-        """One input for each kind of error and place."""
+        """Keeps one input for each type of error and line of code."""
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{type(error).__name__} {os.path.basename(frame.filename)}:{frame.lineno}"
         kept = (
@@ -78,7 +79,7 @@ class Trial:
 
 
 def _try_by_chance(target: Target, name: str, trial: Trial, given: argparse.Namespace) -> None:
-    """Tries all seeds, then damaged ones, without looking at what they reach; the same for the same seed."""
+    """Tries all seeds, then randomly damaged inputs, which depend only on the seed of the random numbers."""
     end = time.monotonic() + given.seconds if given.seconds else float("inf")
     random, pool = Random(given.seed), [*target.inputs(name)]
     for data in pool:
@@ -88,13 +89,13 @@ def _try_by_chance(target: Target, name: str, trial: Trial, given: argparse.Name
 
 
 def _try_in_time(trial: Trial, data: bytes) -> None:
-    signal.setitimer(signal.ITIMER_REAL, _TIMEOUT_S)  # it ends the process
+    signal.setitimer(signal.ITIMER_REAL, _TIMEOUT_S)  # the signal ends the process
     trial.run(data)
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _try_by_coverage(name: str, folder: Path, given: argparse.Namespace) -> None:
-    """Lets Atheris choose inputs that reach new code; what it found reaches from one time to the next."""
+    """Lets Atheris choose inputs that reach new code; later calls continue with the inputs that it has found."""
     import atheris  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     with atheris.instrument_imports(include=_PACKAGES):
@@ -130,7 +131,7 @@ def _try_by_coverage(name: str, folder: Path, given: argparse.Namespace) -> None
 
 
 def main() -> None:
-    """Runs one target."""
+    """Tries the target that the command line names."""
     parser = argparse.ArgumentParser()
     parser.add_argument("target")
     parser.add_argument("folder", type=Path)

@@ -1,4 +1,4 @@
-"""The parent's side: each target in a process of its own, which an input may end."""
+"""The parent process of the fuzzer: starts a child process for each target, because an input may crash it."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tests.fuzz.trial import CURRENT, HEADER
 ROOT = Path(__file__).resolve().parents[2]
 _MOST_ENDS = 5
 _GRACE_S = 90.0
-"""For the start of a process, and its last input."""
+"""Additional seconds for the start of a child process and its last input."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a target.
+    """The result of fuzzing a target.
 
     Attributes:
-      runs: how many inputs were tried.
-      findings: files with inputs that show a defect.
+      runs: Number of inputs that were tried.
+      findings: Files with inputs that reveal a defect, and files with the error messages.
     """
 
     target: str
@@ -44,15 +44,15 @@ def try_target(
     seed: int = 1,
     by_coverage: bool = False,
 ) -> Outcome:
-    """Tries a target; an input that ends the process is kept, and the rest goes on in another.
+    """Tries inputs on a target; keeps an input that ends the process, and continues in another process.
 
     Args:
-      name: of the target.
-      folder: for findings and, where Atheris chooses inputs, those that it has found.
-      runs: how many inputs there are at most; 0 for any number.
-      seconds: how long it takes at most; 0 for any time.
-      seed: of the generator of random numbers.
-      by_coverage: whether Atheris chooses inputs.
+      name: Name of the target.
+      folder: Folder for findings and for the inputs that Atheris has found.
+      runs: Maximum number of inputs; 0 for any number.
+      seconds: Time limit; 0 for no limit.
+      seed: Seed of the random numbers.
+      by_coverage: Whether Atheris chooses the inputs.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for old in _findings(folder):
@@ -98,7 +98,7 @@ _LIBFUZZER_TIMEOUT = 70
 def _run_child(
     name: str, folder: Path, limits: Sequence[str], timeout_s: float | None
 ) -> tuple[int, str]:
-    """The exit status, and the end of what the child has printed."""
+    """Runs a child process; returns its exit status and the end of its output."""
     temporary = tempfile.mkdtemp(prefix="litert-npu-fuzz-")
     command = [sys.executable, "-m", "tests.fuzz.trial", name, str(folder), *limits]
     environment = {**os.environ, "TMPDIR": temporary, "PYTHONHASHSEED": "0"}

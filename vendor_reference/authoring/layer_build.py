@@ -79,7 +79,7 @@ def build_layer(
     except LiteRtError as error:
         if error.status is not Status.COMPILATION:
             raise
-        refusal = error  # reasons of the best device alone: other devices may accept the layer
+        refusal = error  # only the best device refuses: other devices may accept the layer
         unchecked = replace(options.compiler, check_kernels=False)
         programs = _programs(replace(options, compiler=unchecked), op_name, subjects)
     codes: list[DeviceCode] = []

@@ -106,7 +106,7 @@ def check_subject(
 
 
 def _list_unbuilt(options: LayerOptions, subject: Subject) -> KernelListing | None:
-    """Lists a kernel that does not build; None if only a build can tell which kernel of the text it is."""
+    """Lists a kernel that does not build; None if only a build can determine the kernel in the text."""
     unchecked = replace(options, compiler=replace(options.compiler, check_kernels=False))
     try:
         with compile_layer(subject, unchecked) as compiled:

@@ -96,9 +96,7 @@ def measure_speed(running: RunningLayer, repeat: int, flops: Formula | None) -> 
     The formula `flops` computes the number of the layer's operations from B, F, Y and X of output 0.
     """
     with quiet(), load_compiled(running.compiled) as call:
-        given_inputs = running.call.inputs[
-            : len(call.inputs)
-        ]  # constants are behind the op's inputs
+        given_inputs = running.call.inputs[: len(call.inputs)]  # constants follow the op's inputs
         for memory, given in zip(call.inputs, given_inputs, strict=True):
             memory.array[...] = given.array
         timing = call.measure(repeat)

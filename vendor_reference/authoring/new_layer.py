@@ -29,7 +29,7 @@ KINDS = ("cl", "json", "xml")
 
 _NOT_OF_A_NAME = re.compile(r"\W", re.ASCII)
 _MOST_FIELDS = 32
-_BOUND = 100  # size of an open dimension, until the author gives another
+_BOUND = 100  # size of an unknown dimension, until the author changes it
 _SMALL = (
     1 << 16
 )  # a 4-byte word below this number is likely an int32: as a float32 it would be almost zero
@@ -286,7 +286,7 @@ def _xml(name: str, op_name: str, op: Op, options: Sequence[OptionEntry]) -> str
     tensors = [("input", i, t) for i, t in enumerate(op.inputs) if t is not None]
     tensors += [("output", i, t) for i, t in enumerate(op.outputs)]
     for index, (kind, port, tensor) in enumerate(tensors):
-        order = "BYXF" if len(tensor.shape) == 4 else "BFYX"  # as the tensor lies in memory
+        order = "BYXF" if len(tensor.shape) == 4 else "BFYX"  # memory order of the tensor
         lines.append(
             f'    <Tensor arg-index="{index}" type="{kind}" port-index="{port}" format="{order}"/>'
         )

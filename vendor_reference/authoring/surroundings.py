@@ -93,7 +93,7 @@ def find_faults(call: DeviceCall, tensors: Sequence[Watched], num_outputs: int) 
 
 
 class _Runs:
-    """Runs of a call, each in surroundings that are filled anew."""
+    """Runs a call, and fills the memory around its tensors again before each run."""
 
     def __init__(
         self,

@@ -53,7 +53,7 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A constant: The location of a constant's data: offset `offset` in file `file`."""
+    """The location of a constant's data: offset `offset` in file `file`."""
 
     tensor_type: RankedTensorType
     file: int

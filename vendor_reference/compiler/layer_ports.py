@@ -79,7 +79,7 @@ class LayerFinder:
         inputs = [i for i, value in enumerate(op.operands) if isinstance(value.type, TensorType)]
         made = [t for t in op.results.types if isinstance(t, TensorType)]
         if not inputs and not made:
-            return None  # of shapes alone
+            return None  # the layer has only shapes
         if name not in self._requirements:
             read = [op.operands[i].type for i in inputs]
             requirements = read_requirements(function.attributes, len(read), len(made))

@@ -130,7 +130,7 @@ class LibraryLayer(LayerOp):
             raise VerifyException(reason)
         shapes = [shape_of(value.type) for value in (*self.inputs, *self.outputs)]
         if self.input_shapes or any(size < 0 for shape in shapes for size in shape):
-            return  # a run tells whether they fit
+            return  # only a run can check whether the shapes fit
         types = [element_type_of(value.type) for value in (*self.inputs, *self.outputs)]
         views = [View.dense(t, shape) for t, shape in zip(types, shapes, strict=True)]
         call = PlacedOp.of(views, len(self.outputs), read_attributes(self.attributes))

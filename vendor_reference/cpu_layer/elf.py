@@ -10,7 +10,7 @@ from litert.core.errors import LiteRtError
 from litert.core.status import Status
 
 _HEADER = 20  # bytes: e_ident, e_type, e_machine of the ELF format, System V ABI, chapter 4
-_HEADER_64, _SEGMENT_64 = "12xQ14xHH", "8xQ16xQ"  # behind e_machine: e_phoff, e_phentsize, e_phnum
+_HEADER_64, _SEGMENT_64 = "12xQ14xHH", "8xQ16xQ"  # after e_machine: e_phoff, e_phentsize, e_phnum
 _HEADER_32, _SEGMENT_32 = "8xI10xHH", "4xI8xI"  # fields of a segment: p_offset, p_filesz
 _SHARED_OBJECT = 3
 _MACHINES = {3: "x86", 21: "64-bit PowerPC", 22: "S/390", 40: "ARM", 62: "x86-64", 183: "AArch64",

@@ -46,7 +46,7 @@ def compile_text(context: cl.Context, device: cl.Device, text: ProgramText) -> C
 
 
 def _compile_text(context: cl.Context, device: cl.Device, text: ProgramText) -> CompiledProgram:
-    # Not `cl.Program`, which adds options and a cache of its own.
+    # `_Program`, because `cl.Program` adds options and its own cache.
     guard = driver_of_device(describe_device(device)).guard
     program = cl._cl._Program(context, guard + text.text)
     _build(context, program, device, text)
@@ -55,13 +55,13 @@ def _compile_text(context: cl.Context, device: cl.Device, text: ProgramText) -> 
             kernel.function_name: read_signature(kernel, device, text.text)
             for kernel in program.all_kernels()
         }
-        # PoCL compiles kernels to machine code only when it is asked for it.
+        # PoCL compiles kernels to machine code only when a program requests the binaries.
         binaries = program.get_info(cl.program_info.BINARIES)
     except cl.Error as error:
         raise opencl_error(error, text.name) from error
     assert isinstance(binaries, list)
     log = _read_log(program, device)
-    if _ERROR.search(log):  # Intel's makes a program of assembly that it cannot assemble
+    if _ERROR.search(log):  # Intel's driver accepts assembly that it cannot assemble
         raise build_error(text, log)
     return CompiledProgram(kernels, binaries[0], log)
 

@@ -17,7 +17,7 @@ def build(request: Mapping[str, Any]) -> Iterator[object]:
     """
     from vendor_reference.device.opencl import import_pyopencl
 
-    import_pyopencl()  # first: it sets what pyopencl reads when it is imported
+    import_pyopencl()  # first, since it sets variables that pyopencl's import reads
     import pyopencl as cl
 
     from vendor_reference.device.compiler import compile_text

@@ -103,7 +103,7 @@ class CpuLauncher:
                 buffer: mapped.enter_context(_map_buffer(queue, buffer, flags))
                 for buffer, flags in self._map_flags().items()
             }
-            queue.finish()  # once for all: each wait wakes the device's threads
+            queue.finish()  # one wait for all buffers, since each wait wakes the device's threads
             found = [addresses[b] if b is not None else 0 for b in self._buffers]
             num_inputs = len(self._task.inputs)
             assert self._kernel is not None

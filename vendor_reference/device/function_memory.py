@@ -167,7 +167,7 @@ class _Arena:
             size, flags = spread_offset(size_bytes, self._alignment), cl.mem_flags
             pages = None
             if context.in_place:
-                with suppress(OSError):  # more than there is, which the driver refuses in its words
+                with suppress(OSError):  # too large: the driver reports the error below
                     pages = map_pages(size)
                     if is_dynamic and size <= _MOST_TOUCHED:
                         touch_pages(pages)

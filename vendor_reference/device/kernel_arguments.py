@@ -51,7 +51,7 @@ def check_arguments(kernel: KernelSignature, task: KernelTask, where: str) -> No
     for index, (declared, argument) in enumerate(pairs):
         if (
             declared.is_struct and argument.kind is ArgumentKind.SCALAR
-        ):  # not every driver counts bytes
+        ):  # not every driver checks the number of bytes
             raise LiteRtError(
                 Status.INVALID_ARGUMENT,
                 f"{describe_argument(kernel, index)} is a struct, but the bound value is a number of "

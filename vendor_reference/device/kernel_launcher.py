@@ -65,7 +65,7 @@ class KernelLaunch:
             self.zeros.run(queue)
         if self.part is None:
             return enqueue_nd_range_kernel(queue, self.kernel, self.global_size, self.local_size)
-        # Behind what is in the device's own queue, which then waits for it; that costs 8 us.
+        # The launch follows the commands in the device's queue, which then waits for the launch. This costs 8 us.
         before = cl.enqueue_marker(queue)
         queue.flush()
         event = enqueue_nd_range_kernel(
@@ -150,7 +150,7 @@ class KernelLauncher:
             return self._zeros
         program = self._programs.find(task.program, shapes)
         if program is not self._program:
-            self._program = self._kernel = None  # also where there is none that fits
+            self._program = self._kernel = None  # stays None if creating the kernel fails
             kernel = self._kernels.get(program, lambda: self._create_kernel(program))
             self._program, self._kernel = program, kernel
             for index, slot in self._slots:
@@ -164,7 +164,7 @@ class KernelLauncher:
         self._check_group(self._kernel, local_size)
         part = self._part
         if part is not None and prod(global_size) // prod(local_size or ()) <= task.num_shaves:
-            part = None  # with so few work groups no more shaves are busy, wherever it runs
+            part = None  # so few work groups cannot use more shaves anyway
         return KernelLaunch(program, self._kernel, global_size, local_size, part, self._zeros)
 
     def attach(self, slot: Slot) -> None:
@@ -181,7 +181,7 @@ class KernelLauncher:
         check_arguments(signature, self._task, where)
         arguments = self._task.arguments
         local = sum(a.size_bytes for a in arguments if a.kind is ArgumentKind.LOCAL)
-        # Before arguments are set, the driver counts what the kernel declares itself.
+        # Before arguments are set, the driver reports only the local memory that the kernel declares itself.
         local += kernel.get_work_group_info(
             cl.kernel_work_group_info.LOCAL_MEM_SIZE, self._context.cl_device
         )

@@ -114,7 +114,7 @@ class LayerRun:
             self._told = ToldWords(self._stream, self.where, {*shapes.values()}, check.check)
         else:
             check.check(self._stream.words, lambda _: ())
-        self._words: Array | None = None  # of the last shapes
+        self._words: Array | None = None  # words for the last shapes
         self._changed: Array | None = None
         cl_context, flags = context.cl_context, cl.mem_flags
         given = flags.COPY_HOST_PTR
@@ -160,7 +160,7 @@ class LayerRun:
 
     def _run(self, queue: cl.CommandQueue, begin: int, end: int) -> LaunchRow:
         """Enqueues the commands from `begin` to `end`."""
-        if self._changed is not None:  # behind the runs before it, which read the old ones
+        if self._changed is not None:  # after earlier runs, which read the old commands
             cl.enqueue_copy(queue, self._commands, self._changed, is_blocking=False)
             self._changed = None
         events = []

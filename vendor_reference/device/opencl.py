@@ -85,17 +85,17 @@ def load_driver(library: str) -> Sequence[cl.Device]:
 
 def import_pyopencl() -> None:
     """Imports pyopencl without loading a driver; raises DYNAMIC_LOADING if the import fails."""
-    # It keeps code in the home folder otherwise, and fails where it cannot write there.
+    # Otherwise pyopencl stores code in the home folder, and fails if the folder is not writable.
     with _environment({"PYOPENCL_NO_CACHE": "1"}):
         try:
-            import pyopencl  # here: 0.1 s
+            import pyopencl  # imported here, because the import takes 0.1 s
         except ImportError as error:
             raise LiteRtError(
                 Status.DYNAMIC_LOADING,
                 f"pyopencl cannot be imported: {error}",
                 hint=_PYOPENCL_HINT,
             ) from error
-    pyopencl._PYOPENCL_NO_CACHE = True  # also where somebody has imported it before
+    pyopencl._PYOPENCL_NO_CACHE = True  # also if other code has imported it before
 
 
 def describe_device(device: cl.Device) -> DeviceInfo:
@@ -144,7 +144,7 @@ def load_npu(wanted: str = "") -> tuple[cl.Device, str]:
     chosen = choose_device(wanted) if _platforms else _first_that_loads(find_devices(wanted))
     try:
         devices = load_driver(chosen.installation.library)
-    except LiteRtError:  # what was proved does not hold any more: the next process shall know
+    except LiteRtError:  # the stored proof is out of date; the next process needs a new one
         prove(chosen.installation, again=True)
         raise
     infos = [describe_device(device) for device in devices]
@@ -156,7 +156,7 @@ def load_npu(wanted: str = "") -> tuple[cl.Device, str]:
 
 
 def _first_that_loads(devices: Sequence[ChosenDevice]) -> ChosenDevice:
-    """The best device whose driver this process can load: OpenCL's loader reads the list of drivers only once."""
+    """Returns the best device whose driver this process can load; OpenCL's loader reads the drivers only once."""
     libc = ctypes.CDLL(None)
     libc.dlopen.restype, libc.dlerror.restype = ctypes.c_void_p, ctypes.c_char_p
     problems: dict[str, str] = {}
@@ -182,8 +182,8 @@ def _load(library: str) -> Sequence[cl.Platform]:
     import pyopencl as cl
 
     environment = {
-        "OCL_ICD_VENDORS": library,  # ocl-icd's, which is in pyopencl's wheels: this driver alone
-        "OCL_ICD_FILENAMES": library,  # Khronos's loader
+        "OCL_ICD_VENDORS": library,  # only this driver, for ocl-icd, which is in pyopencl's wheels
+        "OCL_ICD_FILENAMES": library,  # the same for Khronos's loader
         **driver_of_library(library).environment(make_scratch_folder),
     }
     with _environment(environment):

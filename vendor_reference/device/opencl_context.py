@@ -36,7 +36,7 @@ class OpenClContext:
         self.cl_device = device
         self._parts = _split(device)
         self.cl_context = cl.Context([device, *self._parts.values()])
-        # A CPU's kernels see host memory as it is; to others it must be sent. A simulator checks what was written.
+        # Kernels on a CPU use host memory directly; other devices need copies. A simulator checks written memory.
         self.in_place = self.info.kind == "CPU" and not is_simulator(self.info)
         self.ordering_option = ordering_option(self.info, _atomic_capabilities(device))
         self._process = os.getpid()

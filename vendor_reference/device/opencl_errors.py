@@ -144,7 +144,7 @@ def _pasting_hint(log: str, text: ProgramText) -> str:
     macros = dict(_MACRO.findall(text.text))
     row = find_source_line(text.text, place["file"], int(place["line"])) or ""
     names = _NAME.findall(row)
-    for name in names:  # it grows
+    for name in names:  # the loop appends to the list
         value = macros.pop(name, "").strip()
         number = _FLOAT.fullmatch(value)
         if number and found["suffix"] and found["suffix"].startswith(number[1]):
@@ -164,7 +164,7 @@ def _channels_hint(log: str, text: ProgramText) -> str:
     macros = dict(_MACRO.findall(text.text))
     for place in _PLACE.finditer(log):
         parts = [find_source_line(text.text, place["file"], int(place["line"])) or ""]
-        for part in parts:  # it grows
+        for part in parts:  # the loop appends to the list
             for found in _NAME.finditer(part):
                 name = found[0]
                 if name not in arrays:

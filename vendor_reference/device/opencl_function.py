@@ -86,7 +86,7 @@ class OpenClFunction:
         self._tells_shapes = bool(tasks.function.dynamic_outputs)
         self._where = f"function '{tasks.function.name}'"
         self._queue = context.create_queue()
-        self._times: QueueTimes | None = None  # where its events have them
+        self._times: QueueTimes | None = None  # None if the queue does not record times
         self._track = f"NPU queue {next(_numbers)}, {self._where}"
 
     def attach(self, kind: ArgumentKind, index: int, memory: BufferMemory) -> None:
@@ -105,10 +105,10 @@ class OpenClFunction:
 
     def detach_all(self) -> None:
         """Waits for the current run, and detaches all memory; the function can be used again afterwards."""
-        with suppress(cl.Error):  # of a run that nobody waited for
+        with suppress(cl.Error):  # error of a run for whose end no caller waited
             self._queue.finish()
         self._let_go()
-        self._stopwatch = None  # the next caller measures on its own account
+        self._stopwatch = None  # the next caller starts its own measurement
 
     def has_dynamic_input(self, index: int) -> bool:
         """Whether callers must set the shape of input `index`."""
@@ -178,8 +178,8 @@ class OpenClFunction:
             elif not event.is_signaled():
                 return self._start_in_thread(after)
             else:
-                event.wait()  # raises its error, if it has one
-        # Runs are measured one by one; some wait between tasks.
+                event.wait()  # raises the event's error, if any
+        # A thread is needed to measure single runs, and to wait between tasks.
         if self._stopwatch is not None or self._tasks.waits or is_recording():
             return self._start_in_thread(after)
         if self._is_measured:
@@ -216,7 +216,7 @@ class OpenClFunction:
     def close(self) -> None:
         """Releases the memory and programs of the function."""
         if self._context.is_home():
-            with suppress(cl.Error):  # of a run that nobody waited for
+            with suppress(cl.Error):  # error of a run for whose end no caller waited
                 self._queue.finish()
             if self._has_started and not self._is_kept:
                 self._tasks.keep_variants()
@@ -328,7 +328,7 @@ class OpenClFunction:
                 for event in after:
                     event.wait()
                 self.run()
-            except BaseException as error:  # this thread is ours: who waits gets it
+            except BaseException as error:  # waiting for the event raises the error
                 ended.fail(error)
             else:
                 ended.signal()

@@ -95,14 +95,14 @@ def _stored_bytes(constant: Constant) -> Array:
 
 
 def _dequantize(numbers: Array, how: Dequantization, result: Array) -> Array:
-    """`scale * (q - zero_point)`, in `result`; done in place, so that it takes no other memory."""
+    """Writes `scale * (q - zero_point)` to `result`; computes in place, without other memory."""
     along = [1] * numbers.ndim
     if len(how.scale) > 1:
         along[how.dimension] = len(how.scale)
     zero_point = np.array(how.zero_point, np.int64).reshape(along)
     scale = np.array(how.scale, np.float32).reshape(along)
     if zero_point.any():
-        # Whole numbers: a float32 has not all that a difference of two int32 can be.
+        # The subtraction uses integers, because float32 cannot represent all differences of two int32.
         np.subtract(numbers, zero_point, out=result, casting="unsafe")
     else:
         result[...] = numbers

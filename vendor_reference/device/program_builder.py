@@ -127,11 +127,11 @@ class ProgramBuilder:
     ) -> CompiledProgram:
         """Stores a program in the cache again, with the kernel variants that were compiled after the build."""
         if is_sandboxed():
-            return built  # nothing of this process may get into the cache
+            return built  # a sandboxed process must not write to the cache
         if not text.text or _MAY_READ_FILES.search(_SPLICE.sub("", text.text)):
-            return built  # compiled ahead, or not to be compiled outside of a sandbox
+            return built  # compiled ahead, or unsafe to compile outside a sandbox
         try:
-            # The driver takes what it has of this text, and puts all of it into the new binary.
+            # The driver reuses the variants that it has compiled, and writes all of them to the new binary.
             again = compile_text(self._context, self._device, text)
         except LiteRtError as error:
             _LOG.info("Cannot store the compiled variants of a program: %s", error)

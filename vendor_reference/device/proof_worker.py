@@ -27,7 +27,7 @@ def prove(library: str) -> Iterator[object]:
     from vendor_reference.device.opencl import describe_device, load_driver
 
     try:
-        ctypes.CDLL(library)  # before the OpenCL loader does, which does not say what it lacks
+        ctypes.CDLL(library)  # first, since the OpenCL loader does not report what is missing
     except OSError as error:
         raise LiteRtError(
             Status.DYNAMIC_LOADING, f"the driver's library cannot be loaded: {error}", library
@@ -45,7 +45,7 @@ def _find_problem(device: cl.Device) -> str:
     try:
         found = _run(device)
     except LiteRtError as error:
-        _, _, log = error.what.partition("\n")  # behind the sentence about a kernel of the user's
+        _, _, log = error.what.partition("\n")  # after the sentence for kernels of users
         log = log.strip()
         return f"the device cannot build a kernel: {log or error.what}"
     except cl.Error as error:

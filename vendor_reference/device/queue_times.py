@@ -107,9 +107,9 @@ class QueueTimes:
         return spans
 
     def _find_misfit(self, events: Iterable[Ended], run: HostRun) -> int:
-        """By how much the queue's times are late, as the run shows; less than 0 where they are early.
+        """Returns by how many nanoseconds the queue's times are too late for the run; negative if too early.
 
-        Clocks drift apart: PoCL's is not corrected by the network's time.
+        The clocks drift apart, because PoCL's clock is not corrected by network time.
         """
         times = [self._host_time(event) for event in events if not isinstance(event, HostTime)]
         if not times:
@@ -131,7 +131,7 @@ def _look(queue: cl.CommandQueue) -> tuple[int, int]:
     before = perf_counter_ns()
     try:
         device_ns, _ = queue.device.device_and_host_timer()
-    except (cl.Error, AttributeError):  # of OpenCL 2.1, and optional
+    except (cl.Error, AttributeError):  # the function needs OpenCL 2.1, and is optional
         before = perf_counter_ns()
         marker = cl.enqueue_marker(queue)
         marker.wait()

@@ -48,7 +48,7 @@ class RunShapes:
             if shape.kind is ShapeKind.INPUT
         }
         self._ahead = _ShapesAhead(self._shapes, self._times)
-        self._others = [  # neither shapes of inputs nor computed of these alone
+        self._others = [  # shapes that depend on more than input shapes
             index
             for index, shape in enumerate(self._shapes)
             if shape.kind is not ShapeKind.INPUT and index not in self._ahead.indices

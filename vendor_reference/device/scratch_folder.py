@@ -28,12 +28,12 @@ _LOCK = ".litert-npu-lock"
 
 _NAMES = re.compile(r"\d+-\w+")
 _YOUNG_S = 60
-_LEAST_FREE = 16 << 20  # bytes; a compiler whose disk is full fails without a reason
+_LEAST_FREE = 16 << 20  # bytes; if the disk is full, a compiler fails without a reason
 
 
 def make_scratch_folder() -> str:
     """Creates a scratch folder for this process, and removes the scratch folders of processes that have ended."""
-    if is_sandboxed():  # there is no cache; it goes with the folder that its parent gave it
+    if is_sandboxed():  # no cache; the parent removes the temporary folder
         return tempfile.mkdtemp(prefix="litert-npu-")
     try:
         parent = make_cache_folder("scratch")
@@ -44,7 +44,7 @@ def make_scratch_folder() -> str:
         _LOG.info("Cannot create a scratch folder in the cache folder: %s", error)
         parent, folder = "", make_temporary_folder()
     lock = os.open(os.path.join(folder, _LOCK), os.O_CREAT | os.O_RDWR, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)  # held as long as the process lives, however it ends
+    fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel unlocks the file when the process ends
     atexit.register(_remove, folder, os.getpid())
     if parent:
         _sweep(parent)
@@ -52,7 +52,7 @@ def make_scratch_folder() -> str:
 
 
 def _remove(folder: str, owner: int) -> None:
-    if os.getpid() == owner:  # a forked child has the parent's exit functions
+    if os.getpid() == owner:  # a forked child also runs the parent's exit functions
         remove_folder(folder)
 
 

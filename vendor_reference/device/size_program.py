@@ -46,7 +46,7 @@ def compile_sizes(
         name: ARITHMETIC[operator] for operator, name in _FUNCTIONS.items()
     }
     scope |= {name: function for name, function in ARITHMETIC.items() if name.isalpha()}
-    exec(compile(text, "<sizes>", "exec"), scope)  # of numbers and names that are made here alone
+    exec(compile(text, "<sizes>", "exec"), scope)  # the text has only numbers and generated names
     program: SizeProgram = scope["program"]
     return program
 
@@ -64,7 +64,7 @@ class _Writer:
                 name = self.name(size)
                 if not isinstance(
                     size, int
-                ):  # else shapes of shapes double the digits of each other
+                ):  # without the limit, nested shapes could become huge numbers
                     self.lines.append(f"if not 0 <= {name} <= {MOST}: raise ValueError")
 
     def name(self, size: Size) -> str:

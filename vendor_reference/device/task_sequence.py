@@ -94,7 +94,7 @@ class TaskSequence:
         has_cpu_layers = any(isinstance(task, CpuTask) for task in function.tasks)
         self.waits = self.is_staged or has_cpu_layers or bool(self._reporting)
         self._context = context
-        self._running: cl.Buffer | None = None  # gets the number of the launch that runs
+        self._running: cl.Buffer | None = None  # contains the number of the current launch
         self._written: Mapping[int, Sequence[int]] = {}
         self._needed: Mapping[int, Sequence[int]] = {}
         if self.is_staged:

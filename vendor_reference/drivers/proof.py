@@ -116,19 +116,19 @@ def call_compiler(
         installation = Installation(driver_of_library(library), library, library)
         problem = prove(installation, again=True).problem
         if not problem:
-            raise  # the kernel is at fault
+            raise  # the driver works, so the kernel is at fault
         what = f"the OpenCL driver does not work: {problem}"
         raise LiteRtError(Status.COMPILATION, what, library, NOT_THE_KERNEL) from error
 
 
 def _key(installation: Installation) -> str:
-    """A digest of all that the answer depends on."""
+    """Returns a digest of everything on which the result of a proof depends."""
     patterns = installation.driver.sandbox_needs(installation.library).device_files
     device_files = sorted(path for pattern in patterns for path in glob(pattern))
     pyopencl = find_spec("pyopencl")
     origin = pyopencl.origin if pyopencl else None
     parts = [fingerprint(installation), device_files, origin and [origin, _stat(origin)]]
-    return _digest([*parts, os.environ.get("PATH"), chosen_mode().value])  # PoCL starts a linker
+    return _digest([*parts, os.environ.get("PATH"), chosen_mode().value])  # PATH: PoCL runs ld
 
 
 def fingerprint(installation: Installation) -> str:
@@ -154,7 +154,7 @@ def _stat(path: str) -> Sequence[int]:
 
 
 def _try(installation: Installation) -> tuple[Proof, bool]:
-    """The proof, and whether the driver was tried at all."""
+    """Returns the proof, and whether the driver was tried at all."""
     sandbox = driver_sandbox(installation.library)
     proof, was_tried = _try_in(sandbox, installation)
     if not proof.problem or not was_tried or sandbox.mode is SandboxMode.OFF or why_missing():
@@ -213,7 +213,7 @@ def _recall(key: str, installation: Installation) -> Proof | None:
 
 
 def _remember(key: str, proof: Proof) -> None:
-    """Keeps an answer; where that fails, the driver is tried again another time."""
+    """Stores a proof in the cache; if this fails, a later process tries the driver again."""
     fields = {
         "devices": [DEVICE_INFO.dump(info) for info in proof.devices],
         "problem": proof.problem,

@@ -123,7 +123,7 @@ class AssetSources:
         return data
 
     def _packed(self, program: Program) -> tuple[str, BinaryLayer | None]:
-        """The binary layer that a program is in, and its asset."""
+        """Returns the asset with a program's binary layer, and the layer; "" and None if there is no layer."""
         for source in program.sources:
             if layer := self._layer(source.asset):
                 return source.asset, layer
@@ -139,7 +139,7 @@ class AssetSources:
 
 
 def _left_out(layer: BinaryLayer, program: Program) -> list[str]:
-    """The files of a program that the layer has no text of."""
+    """Returns the files of a program whose text is not in the layer."""
     files = [layer.files.get(s.file_name) for s in (*program.sources, *program.headers)]
     return [file.path for file in files if file is not None and file.data is None]
 

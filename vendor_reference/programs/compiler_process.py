@@ -53,7 +53,7 @@ def find_or_compile(
             cache.store(text, program)
         yield program
     if missing:
-        assert next(builds, None) is None  # the child ends
+        assert next(builds, None) is None  # lets the child process end
 
 
 def compile_in_child(

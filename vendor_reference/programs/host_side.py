@@ -38,7 +38,7 @@ def answer(options: Mapping[str, str], question: str, argument: Any) -> object:
 
 
 def _find_device(wanted: str, identity: Sequence[str]) -> ChosenDevice:
-    """The device, of those that the user has: whoever asks names no library to load."""
+    """Returns one of the user's devices by its identity, so that the caller cannot choose a library to load."""
     for device in find_devices(wanted):
         if list(device.info.identity) == list(identity):
             return device

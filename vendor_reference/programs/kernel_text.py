@@ -62,5 +62,5 @@ def kernel_texts(executable: Executable, sources: AssetSources) -> Sequence[str]
 
 
 def _comment(text: str) -> str:
-    """A text that stays within its line: tensors and files may be called anything."""
+    """Returns a text without line breaks and backslashes, which names of tensors and files may contain."""
     return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)

@@ -202,7 +202,7 @@ class Rewriter:
         self._change_inputs(op, assignment)
         self._additions.ops.append(op)
         if edit.shape_output is not None:
-            # A GATHER writes what the output was, from the elements in their new order.
+            # A GATHER computes the old output from the output with elements in the new order.
             shape = op.outputs[0]
             changed = self._additions.tensor(shape.clone())
             op.set_output(0, changed)

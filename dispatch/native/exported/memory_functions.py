@@ -34,7 +34,7 @@ class ExportedBuffer(TensorBuffer):
     def __init__(
         self, tensor_type: RankedTensorType, buffer_type: int, size: int, memory: Any
     ) -> None:
-        super().__init__(tensor_type, 0, size)  # the device's, which has no address here
+        super().__init__(tensor_type, 0, size)  # device memory has no host address
         self.buffer_type = buffer_type
         self.memory = memory
 

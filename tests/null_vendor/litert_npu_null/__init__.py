@@ -1,4 +1,5 @@
-"""Null: the smallest vendor, and the template for yours. Its NPU copies input 0 to output 0.
+"""Null: the smallest vendor, and a template for new vendors. Its NPU copies input 0 to output 0.
 
-`compiler_plugin.py` turns partitions into byte code, `dispatch.py` runs it; they meet in `byte_code.py` alone.
+`compiler_plugin.py` compiles partitions to byte code, and `dispatch.py` runs the byte code. The two modules share
+only `byte_code.py`.
 """

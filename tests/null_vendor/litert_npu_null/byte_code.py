@@ -1,4 +1,4 @@
-"""Null's byte code: a magic, then the names of its functions, one a line."""
+"""Reads and writes Null's byte code: a magic number, then one line with the name of each function."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _MAGIC = b"NULL1\n"
 
 
 def write_byte_code(functions: Sequence[str]) -> bytes:
-    """A module with these functions."""
+    """Returns a byte code module with these functions."""
     return _MAGIC + "\n".join(functions).encode()
 
 
 def read_byte_code(data: memoryview) -> Sequence[str]:
-    """The functions of a module.
+    """Returns the names of the functions in a module.
 
     Raises:
       LiteRtError: INCOMPATIBLE_BYTE_CODE_VERSION, for bytes that Null's compiler did not write.

@@ -1,4 +1,4 @@
-"""Null's compiler: takes the custom ops that the user brought assets for, if these are no kernels."""
+"""Null's compiler plugin: takes custom ops for which the user gives assets that are not kernels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KERNELS = (".bin", ".cl", ".json", ".so", ".xml")
 
 
 class NullPlugin(CompilerPlugin):
-    """Takes ops by their custom code."""
+    """Takes custom ops by name."""
 
     def __init__(self, compiler_options: CompilerOptions) -> None:
         infos = compiler_options.custom_op_infos
@@ -34,7 +34,7 @@ class NullPlugin(CompilerPlugin):
             if op.code.custom_code not in self._ops:
                 continue
             if op.inputs and op.inputs[0] and op.inputs[0].type == op.outputs[0].type:
-                op_list.push(op, partition_index=len(op_list.selected))  # one copy for each op
+                op_list.push(op, partition_index=len(op_list.selected))  # one call for each op
             else:
                 op_list.refuse(op, "input 0 and output 0 differ in type")
 
@@ -48,7 +48,7 @@ class NullPlugin(CompilerPlugin):
     def custom_layers(
         self, paths: Sequence[str], op_names: Collection[str]
     ) -> Sequence[CustomOpInfo]:
-        """Null's layers are files named like their ops, in any of the folders."""
+        """Returns Null's custom layers, which are files in the folders that are named like their ops."""
         found: dict[str, CustomOpInfo] = {}
         for folder in paths:
             for file_name in sorted(os.listdir(folder)):
@@ -65,12 +65,12 @@ class NullPlugin(CompilerPlugin):
 
 
 def _is_read(path: str) -> bool:
-    """Whether an asset is for Null: kernels are other vendors', whom the user means where none is named."""
+    """Returns whether an asset is for Null. Kernels are for other vendors, also if the user names no vendor."""
     return os.path.splitext(path)[1] not in _KERNELS
 
 
 class NullPluginFactory(CompilerPluginFactory):
-    """Who Null is."""
+    """Describes Null."""
 
     soc_manufacturer = "Null"
     soc_models = ("NULL1",)

@@ -1,4 +1,4 @@
-"""Null's driver: a run copies input 0 to output 0. What is not overridden has a default for host memory."""
+"""Null's driver: a run copies input 0 to output 0. The other methods have defaults for buffers in host memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from litert_npu_null.byte_code import read_byte_code
 
 @dataclass
 class NullContext:
-    """Null's device, as one loaded model has it."""
+    """The state of Null's device for one loaded model."""
 
     assets: dict[str, MemBuffer] = field(default_factory=dict)
 
@@ -28,7 +28,7 @@ class NullDispatch(Dispatch[NullContext, HostInvocationContext]):
         return NullContext()
 
     def register_asset(self, context: NullContext, name: str, buffer: MemBuffer) -> None:
-        context.assets[name] = buffer  # fd, offset, size, view: valid while the context is
+        context.assets[name] = buffer  # fd, offset, size, view; valid as long as the context
 
     def invocation_context_create(
         self,

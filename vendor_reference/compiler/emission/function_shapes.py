@@ -83,7 +83,7 @@ class FunctionShapes:
         *passed, result = op.shapes
         sizes = function.evaluate([self._sizes(value) for value in passed])
         bound = self._bounds.get(result)
-        if bound is None:  # of a view, or handed on as it is
+        if bound is None:  # the shape of a view, or an unchanged shape
             bound = tuple(find_largest(size, self.bound) for size in sizes)
         pattern = tuple(b if size == b else -1 for size, b in zip(sizes, bound, strict=True))
         name = self._name(result)

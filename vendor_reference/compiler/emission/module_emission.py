@@ -148,7 +148,7 @@ def _tell_limits(function: Function, constants: Sequence[Constant]) -> Function:
 
 
 def _most_items(task: KernelTask, function: Function) -> int | None:
-    with suppress(LiteRtError):  # a formula that has no value for the largest shapes
+    with suppress(LiteRtError):  # the formula has no value for the largest shapes
         return most_items(task.global_size, function.shapes)
     return None
 
@@ -193,7 +193,7 @@ class _FunctionEmission:
                 spec = self._launches.no_kernel(op)
                 if (
                     spec is not None and not op.outputs
-                ):  # a task of shapes alone: the library finds them
+                ):  # a task with only shapes, which the library finds
                     self._shapes.add_asked(op, spec)
                     continue
                 self._shapes.settle_asked(op, len(tasks))

@@ -279,7 +279,7 @@ def _parse_error(error: ParseError) -> LiteRtError:
 def _sentence(message: str) -> str:
     """Returns a parser's message as a phrase: in lower case, and on one line."""
     text = name_text(" ".join(message.split()).rstrip(".!"))
-    if text.startswith("in "):  # xDSL leaves out what it expected
+    if text.startswith("in "):  # xDSL omits the expected text
         text = f"unexpected text {text}"
     if text == "Could not parse entire input":
         text = "the text at this position is not an op"

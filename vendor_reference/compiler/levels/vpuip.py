@@ -64,7 +64,7 @@ class TaskOp(AnyBufferLayerOp):
 
     callee = opt_prop_def(SymbolRefAttr)
 
-    NEEDS_OUTPUTS: ClassVar[bool] = False  # a kernel of shapes alone has no output buffers
+    NEEDS_OUTPUTS: ClassVar[bool] = False  # a kernel that writes only shapes has no output buffers
 
     def __init__(
         self,

@@ -135,7 +135,7 @@ def _lower_external(function: FuncOp) -> Sequence[Attribute]:
     outputs = [t for t in function.function_type.outputs.data if isinstance(t, TensorType)]
     check_static([*inputs, *outputs], at_function(function))
     if not inputs and not outputs:
-        return ()  # a function of shapes alone: its calls decide its type
+        return ()  # a function with only shapes: its calls determine its type
     scratch: Sequence[Attribute] = ()
     if KERNEL in function.attributes and outputs:
         scratch = scratch_types(function_spec(function), inputs, outputs)

@@ -205,7 +205,7 @@ class _TaskLowering:
         self._task(op, layer, BufferGroups(inputs, outputs, list(rest), read, [*given, *own]))
 
     def _shape_kernel(self, op: CallOp, layer: _Layer, operands: Sequence[SSAValue]) -> None:
-        """Launches one work item, on shapes alone."""
+        """Launches one work item, which uses only shapes."""
         num_read = sum(
             isinstance(a, ShapeArgument) and not a.is_output for a in layer.spec.arguments
         )

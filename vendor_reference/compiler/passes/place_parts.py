@@ -212,7 +212,7 @@ _STRIDES = ("IE.input_strides", "IE.output_strides")
 
 @dataclass(frozen=True, slots=True)
 class _Operand:
-    """An input or output of a layer, with the format that its kernel asks for."""
+    """An input or output of a layer, with the format that its kernel requires."""
 
     is_output: bool
     wanted: Format

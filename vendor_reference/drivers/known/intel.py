@@ -69,9 +69,9 @@ class Intel(Driver):
 
 
 def _installed() -> Iterator[str]:
-    """Its library in each folder of packages: by the `RECORD` file that pip writes.
+    """Yields the driver's library in each folder of packages; pip's `RECORD` file names the library.
 
-    Not by `importlib.metadata`, whose import takes as long as the rest of a command's start.
+    Reads `RECORD` itself, because importing `importlib.metadata` would double the time for starting a command.
     """
     for folder in dict.fromkeys(sys.path):
         for record in glob("intel_opencl_rt-*.dist-info/RECORD", root_dir=folder or "."):

@@ -38,7 +38,7 @@ class Pocl(Driver):
     hint = "apt install pocl-opencl-icd"
     keeps_variants = True
     widest_vector = 8
-    # PoCL makes machine code at the first run, in the host's process, where an assembler could read any file.
+    # PoCL makes machine code in the first run, in the host's process, where an assembler could read any file.
     guard = "#pragma GCC poison asm __asm __asm__\n"
     threads_variable = "POCL_MAX_PTHREAD_COUNT"
 
