@@ -73,7 +73,7 @@ def test_a_library_that_is_not_built_is_not_said_to_lack_others(tmp_path: Path) 
     path.write_bytes(b"no library")
     with pytest.raises(LiteRtError) as error:
         load_library(str(path))
-    assert error.value.hint.startswith("The file is damaged, or is not a library")
+    assert error.value.hint.startswith("The file exists, but is damaged or")
 
 
 AT_START = {

@@ -20,6 +20,8 @@ class RemoveNoOps(OpReplacement):
         "ADD", "CAST", "CONCATENATION", "DIV", "EXPAND_DIMS", "MUL", "PAD", "PADV2", "QUANTIZE",
         "RESHAPE", "SLICE", "SQUEEZE", "STRIDED_SLICE", "SUB", "TRANSPOSE",
     )  # fmt: skip
+    force_clean_up = True
+    """Otherwise, the first of two reshapes that cancel stays without a reader, and prevents fusions."""
 
     def run_after(self) -> Sequence[str]:
         """Runs after constant folding, because constants show which ops change nothing."""

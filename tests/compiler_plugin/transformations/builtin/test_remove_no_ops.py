@@ -105,6 +105,17 @@ def test_what_changes_something_stays(case: str) -> None:
     assert len(ops) == before
 
 
+def test_reshapes_that_cancel_do_not_prevent_a_fusion() -> None:
+    def make(b: ModelBuilder) -> Any:
+        x = b.input("x", "float32", SHAPE)
+        product = b.op("MUL", [x, x], [("m", "float32", SHAPE)])
+        flat = op(b, "RESHAPE", product, ints(24), shape=(24,))
+        return b.op("RELU", [op(b, "RESHAPE", flat, ints(*SHAPE))], [("y", "float32", SHAPE)])
+
+    ops, matches = check_same(make, "remove_no_ops", "fuse_activation")
+    assert ops == ["MUL"] and matches["fuse_activation"] == 1
+
+
 def test_transposes_that_do_not_cancel_become_one() -> None:
     def middle(b: ModelBuilder, x: Any) -> Any:
         x = op(b, "TRANSPOSE", x, ints(2, 0, 1), shape=(4, 2, 3))
