@@ -255,11 +255,12 @@ def _compile(
 def _accelerators(options: Options) -> HardwareAccelerator:
     """Returns the hardware of this runtime that may run a model."""
     given = options.hardware_accelerators
-    if not isinstance(given, int):
+    try:
+        accelerators = HardwareAccelerator(operator.index(given))
+    except TypeError:
         raise ValueError(  # as in stock LiteRT
             f"the hardware is {given!r:.60}, but must be a HardwareAccelerator, such as HardwareAccelerator.NPU"
-        )
-    accelerators = HardwareAccelerator(given)
+        ) from None
     if not accelerators & (HardwareAccelerator.CPU | HardwareAccelerator.NPU):
         raise LiteRtError(
             Status.UNSUPPORTED if accelerators else Status.INVALID_ARGUMENT,
