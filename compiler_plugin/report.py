@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from textwrap import TextWrapper
 from typing import TYPE_CHECKING
 
+from litert.core.counts import list_text
 from litert.core.quoting import continued, name_text
 from litert.core.suggestion import closest_name
 from litert.model.expected_time import ExpectedCall, ExpectedTime
@@ -300,8 +301,8 @@ class Report:
 
 def not_runnable_text(names: Sequence[str]) -> str:
     """Returns a sentence, without a full stop, about ops that neither the NPU nor stock LiteRT can run."""
-    ops = "op" if len(names) == 1 else "ops"
-    return f"neither the NPU nor stock LiteRT's CPU kernels can run {ops} {', '.join(map(name_text, names))}"
+    ops = list_text("op", [name_text(name) for name in names])
+    return f"neither the NPU nor stock LiteRT's CPU kernels can run {ops}"
 
 
 def report_assets(

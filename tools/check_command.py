@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from dispatch.loader import find_dispatch, find_origin
 from dispatch.vendor import Vendor
-from litert.core.counts import count_text
+from litert.core.counts import count_text, list_text
 from litert.core.errors import LiteRtError, file_error
 from litert.core.input_file import check_input
 from litert.core.status import Status
@@ -123,9 +123,8 @@ def _check_model(checks: _Checks, model: Model, dispatch_library_path: str) -> N
         checks.add("file", Verdict.PASSED, f"{count_text(num_calls, 'NPU call')}, {modules}")
     carried = checks.ask("assets", lambda: carried_assets(model))
     if carried:
-        names = ", ".join(asset.name for asset in carried)
-        assets = "the assets" if carried[1:] else "the asset"
-        checks.add("assets", Verdict.PASSED, f"the byte code contains {assets} {names}")
+        assets = list_text("asset", [asset.name for asset in carried])
+        checks.add("assets", Verdict.PASSED, f"the byte code contains the {assets}")
     if num_calls:
         _check_vendor(checks, model, dispatch_library_path)
     _check_maker(checks, model, has_code=bool(num_calls))

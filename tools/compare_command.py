@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from compiler_plugin.apply_options import ApplyOptions
 from litert.analysis.comparison import ModelComparison, NotCompared
-from litert.core.counts import count_text
+from litert.core.counts import count_text, list_text
 from litert.core.environment_options import EnvironmentOptions
 from litert.core.errors import LiteRtError
 from litert.core.option import Flag
@@ -227,8 +227,7 @@ def _engine_options(
             for name, reason in left.items():
                 by_reason.setdefault(reason, []).append(f"'{name}'")
             reasons = "; ".join(
-                f"for {'arrays' if names[1:] else 'array'} {', '.join(names)}, {reason}"
-                for reason, names in by_reason.items()
+                f"for {list_text('array', names)}, {reason}" for reason, names in by_reason.items()
             )
             raise LiteRtError(
                 Status.NOT_FOUND,

@@ -6,6 +6,7 @@ Since the file is not trusted, the file cannot set flags that give files or fold
 from __future__ import annotations
 
 from litert.core.compiler_options import environment_layers
+from litert.core.counts import list_text
 from litert.core.errors import LiteRtError
 from litert.core.option import Goes, holds_path
 from litert.core.status import Status
@@ -61,7 +62,7 @@ def add_made_with(flags: FlagValues, path: str) -> list[str]:
     if ops and not (by_flag or environment_layers()):
         raise LiteRtError(
             Status.INVALID_ARGUMENT,
-            f"the file was compiled with assets for {'ops' if ops[1:] else 'op'} {', '.join(ops)}. To compile the "
+            f"the file was compiled with assets for {list_text('op', ops)}. To compile the "
             "model again, the command needs the paths of these assets, which the file does not contain",
             path,
             "Give each asset with --npu_custom_op_info, as for apply_plugin.",

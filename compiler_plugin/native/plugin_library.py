@@ -10,6 +10,7 @@ from typing import Any
 from litert.abi.definitions import ffi
 from litert.abi.status_codes import check
 from litert.abi.vendor_library import open_library
+from litert.core.counts import list_text
 from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.core.version import ApiVersion
@@ -59,10 +60,8 @@ class PluginLibrary:
                 self._functions[function] = getattr(library, function)
         missing = [function for function in FUNCTIONS if function not in self._functions]
         if missing:
-            functions = "the required functions" if missing[1:] else "the required function"
-            raise self.error(
-                f"the compiler plugin does not export {functions} {', '.join(missing)}"
-            )
+            functions = list_text("function", missing)
+            raise self.error(f"the compiler plugin does not export the required {functions}")
 
     def call(self, function: str, *arguments: Any) -> None:
         """Calls a function that returns a status.

@@ -11,6 +11,7 @@ from typing import Any
 from litert.abi.definitions import ffi
 from litert.abi.status_codes import check
 from litert.abi.vendor_library import open_library
+from litert.core.counts import list_text
 from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.core.version import DISPATCH_API_VERSION, ApiVersion
@@ -117,8 +118,7 @@ class DispatchLibrary:
 
 def _lacking(part: str, functions: Sequence[str]) -> str:
     """Returns a clause about functions that are NULL in a table of a library."""
-    kind = "functions" if functions[1:] else "function"
-    return f"`{part}` of the dispatch library lacks the {kind} {', '.join(functions)}"
+    return f"`{part}` of the dispatch library lacks the {list_text('function', functions)}"
 
 
 def new_api() -> Any:

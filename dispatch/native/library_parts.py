@@ -24,7 +24,7 @@ from dispatch.tensor_buffer import BufferType
 from litert.abi.definitions import ffi
 from litert.abi.handles import address_of
 from litert.abi.tensor_types import to_c
-from litert.core.counts import count_text
+from litert.core.counts import count_text, list_text
 from litert.core.errors import VENDOR_REPAIRS, LiteRtError
 from litert.core.status import Status
 from litert.core.tensor_type import RankedTensorType
@@ -177,8 +177,7 @@ class NativeBufferHandlers(BufferHandlers[Any]):
         missing = [name for name in _NEEDED if not getattr(definition, name)]
         if missing:
             raise _broken(
-                "the buffer handlers of the dispatch library lack the "
-                f"{'functions' if missing[1:] else 'function'} {', '.join(missing)}",
+                f"the buffer handlers of the dispatch library lack the {list_text('function', missing)}",
                 where,
             )
         self._functions = definition

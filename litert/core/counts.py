@@ -10,6 +10,11 @@ def count_text(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def list_text(noun: str, names: Sequence[str]) -> str:
+    """Returns names after their noun in the singular or plural: `op A`, `ops A, B`."""
+    return f"{noun}{'' if len(names) == 1 else 's'} {', '.join(names)}"
+
+
 def index_range(kind: str, count: int) -> str:
     """Returns a clause about the indices of `count` items; `kind` is the name of an item in singular."""
     if count == 0:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 
+from litert.core.counts import list_text
 from litert.core.errors import LiteRtError
 from litert.core.status import Status
 from vendor_reference.executable.binary_layer import (
@@ -146,8 +147,7 @@ def _left_out(layer: BinaryLayer, program: Program) -> list[str]:
 
 def _no_code(layer: BinaryLayer, program: Program, wanted: str, asset: str) -> LiteRtError:
     devices = [f"'{' '.join(code.device)}'" for code in layer.find_codes(program)]
-    kind = "device" if len(devices) == 1 else "devices"
-    others = f"the {kind} {', '.join(devices)}" if devices else "other shapes and options"
+    others = f"the {list_text('device', devices)}" if devices else "other shapes and options"
     return LiteRtError(
         Status.NOT_FOUND,
         f"the layer contains no source code, and no machine code for {wanted}",

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from litert.core.counts import list_text
 from litert.core.element_type import ElementType
 from vendor_reference.firmware.operations import NUM_REGISTERS, operation_numbers
 
@@ -242,11 +243,8 @@ class _Program:
                 return self._convert(self._value(operand), name)
             case ast.Call(ast.Name(name), operands) if operands:
                 return self._apply(name, *operands)
-        noun = "operand" if len(self._names) == 1 else "operands"
-        raise ValueError(
-            f"'{ast.unparse(node)[:60]}' is not a valid expression with the {noun} "
-            f"{', '.join(self._names)}"
-        )
+        known = list_text("operand", list(self._names))
+        raise ValueError(f"'{ast.unparse(node)[:60]}' is not a valid expression with the {known}")
 
     def _apply(self, name: str, *nodes: ast.expr) -> _Step:
         sources = self._values(nodes, "")
